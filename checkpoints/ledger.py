@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from ridgeline.checkpoints.storage.database import Database
@@ -33,8 +34,7 @@ class Ledger:
         """
         sums = ", ".join(f"COALESCE(SUM({column}), 0.0) AS {column}" for column in ("cpu_s", "gpu_s", "wall_s"))
         totals = self._database.query(f"SELECT {sums} FROM ledger")[0]
-        if not all(isinstance(total, float) and math.isfinite(total) for total in totals.values()):
-            raise StorageError(f"{self._database.path}: {damaged('a cost is no number of seconds')}")
+        self._expect_seconds(totals.values())
         return totals
 
     def entries(self) -> list[dict[str, Any]]:
@@ -44,7 +44,9 @@ class Ledger:
             StorageError: a cost of one is no number of seconds.
         """
         found = self._database.query("SELECT entry_id, what, cpu_s, gpu_s, wall_s FROM ledger ORDER BY rowid")
-        costs = (entry[name] for entry in found for name in ("cpu_s", "gpu_s", "wall_s"))
+        self._expect_seconds(entry[name] for entry in found for name in ("cpu_s", "gpu_s", "wall_s"))
+        return found
+
+    def _expect_seconds(self, costs: Iterable[object]) -> None:
         if not all(isinstance(cost, int | float) and math.isfinite(cost) for cost in costs):
             raise StorageError(f"{self._database.path}: {damaged('a cost is no number of seconds')}")
-        return found

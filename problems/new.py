@@ -61,12 +61,12 @@ def _problem_yaml(name: str, tree: ast.Module, tolerance: ToleranceClass | None)
         name=name,
         schema=SCHEMA_PATH,
         reference=REFERENCE_NAME,
-        tolerance=tolerance or _own_tolerance(named_dtypes(tree)),
+        tolerance=tolerance or own_tolerance(named_dtypes(tree)),
         constants=f": {numbers}" if numbers else "",
     )
 
 
-def _own_tolerance(dtypes: set[str]) -> str:
+def own_tolerance(dtypes: set[str]) -> str:
     """Outputs of 16 bits cannot be closer than their own rounding."""
     half = "fp16" if dtypes & {"float16", "half"} else "fp32"
     return "bf16" if "bfloat16" in dtypes else half

@@ -20,7 +20,7 @@ from torch.nn import functional
 from torch.utils import _pytree
 
 from ridgeline.problems.live.drawing import listed
-from ridgeline.problems.live.program import Argument, NotExportable
+from ridgeline.problems.live.program import Argument, NotExportable, dtype_name
 
 _RESERVED = frozenset({"self", "torch", "F", *dir(builtins)})
 _CHECKS = ("_assert", "sym_constrain", "_check")  # of shapes and types that are fixed here; in float64 they would fail
@@ -249,7 +249,7 @@ def _remark(node: torch.fx.Node) -> str:
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor):
         return ""
-    return f"  # {tuple(value.shape)} {str(value.dtype).removeprefix('torch.')}"
+    return f"  # {tuple(value.shape)} {dtype_name(value.dtype)}"
 
 
 def _guards(given: Sequence[Argument]) -> Iterator[str]:

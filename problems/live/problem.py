@@ -18,11 +18,13 @@ from ridgeline.problems.live.program import (
     NotExportable,
     arguments,
     check_tensors,
+    dtype_name,
     exported,
     in_eval_mode,
+    named,
 )
 from ridgeline.problems.live.reference_text import is_same_problem, reference_text
-from ridgeline.problems.new import REFERENCE_NAME, publish
+from ridgeline.problems.new import REFERENCE_NAME, own_tolerance, publish
 from ridgeline.problems.spec import FILE_NAME, ProblemSpec, load_problem, parse_problem
 from ridgeline.tools.errors import ProblemError
 
@@ -110,11 +112,13 @@ def _reference_of(module: torch.nn.Module, example: Sequence[Any]) -> tuple[str,
     given = arguments(module, example)
     with in_eval_mode(module), torch.random.fork_rng(devices=[]):  # the reference draws weights and inputs
         refused: ProblemError | None = None
+        expected: list[torch.Tensor] | None = None
         for program, fixed in _programs(module, given):
             for is_plain in (True, False):
                 source = reference_text(module, program, fixed, is_plain=is_plain)
+                expected = _given_by(module, given) if expected is None else expected
                 try:
-                    return source, _tolerance(module, given, _checked(source, module, given))
+                    return source, _tolerance(module, given, _checked(source, module, given, expected))
                 except NotExportable as error:
                     refused = error
     assert refused is not None  # noqa: S101  # there is one program at least
@@ -133,33 +137,42 @@ def _programs(
     yield exported(module, given, numbers_vary=False)
 
 
-def _checked(source: str, module: torch.nn.Module, given: Sequence[Argument]) -> list[torch.Tensor]:
-    """Run a reference with the module's tensors on the example, and return its outputs, which are the module's.
+def _given_by(module: torch.nn.Module, given: Sequence[Argument]) -> list[torch.Tensor]:
+    """Return the tensors that the module itself gives for the example.
+
+    Raises:
+        ProblemError: it fails on the example.
+    """
+    try:
+        wanted = module(*_copies(given))
+    except Exception as error:
+        # whatever the module's own forward raises
+        raise ProblemError(f"forward fails on the example: {named(error)}") from error
+    return [t for t in _pytree.tree_leaves(wanted) if isinstance(t, torch.Tensor)]
+
+
+def _checked(
+    source: str, module: torch.nn.Module, given: Sequence[Argument], expected: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """Run a reference with the module's tensors on the example, and return its outputs, which are the `expected` ones.
 
     Raises:
         NotExportable: it gives anything else, or draws other inputs than those of the example.
-        ProblemError: the module fails on the example.
     """
     written = types.ModuleType("ridgeline_reference")
     exec(compile(source, REFERENCE_NAME, "exec"), written.__dict__)  # noqa: S102  # the text of the caller's own module
     tensors = dict(module.named_parameters()) | dict(module.named_buffers())
     device = next(a.value.device for a in given if isinstance(a.value, torch.Tensor))
     try:
-        wanted = module(*_copies(given))
-    except Exception as error:
-        # whatever the module's own forward raises
-        raise ProblemError(f"forward fails on the example: {type(error).__name__}: {error}"[:300]) from error
-    try:
         drawn = written.get_inputs()
         model = written.Model().eval().to(device)
         got = torch.func.functional_call(model, tensors, _copies(given))
     except Exception as error:
         # an operation that takes other arguments by its short name than by its full one; of any type
-        raise NotExportable(f"the exported program does not run: {type(error).__name__}: {error}"[:300]) from error
+        raise NotExportable(f"the exported program does not run: {named(error)}") from error
     if [_form(value) for value in drawn] != [_form(a.value) for a in given]:
         raise NotExportable("the reference draws inputs of other shapes or types than the example's")
     outputs = [t for t in _pytree.tree_leaves(got) if isinstance(t, torch.Tensor)]
-    expected = [t for t in _pytree.tree_leaves(wanted) if isinstance(t, torch.Tensor)]
     if len(outputs) != len(expected) or not all(map(_is_close, outputs, expected)):
         raise NotExportable(
             "the exported program gives another result than the module: a result may not depend on chance or on calls"
@@ -192,6 +205,4 @@ def _is_close(got: torch.Tensor, wanted: torch.Tensor) -> bool:
 def _tolerance(module: torch.nn.Module, given: Sequence[Argument], outputs: Sequence[torch.Tensor]) -> str:
     """Return the class of the narrowest type: outputs of 16 bits cannot be closer than their own rounding."""
     tensors = [*(a.value for a in given if isinstance(a.value, torch.Tensor)), *module.parameters(), *outputs]
-    dtypes = {t.dtype for t in tensors}
-    half = "fp16" if torch.float16 in dtypes else "fp32"
-    return "bf16" if torch.bfloat16 in dtypes else half
+    return own_tolerance({dtype_name(t.dtype) for t in tensors})

@@ -82,7 +82,7 @@ def check_tensor(what: str, tensor: torch.Tensor) -> None:
     elif tensor.is_nested or tensor.layout is not torch.strided or tensor.is_meta:
         strange = "nested, sparse or without values; make a dense tensor of it"
     elif tensor.dtype not in DTYPES:
-        strange = f"{str(tensor.dtype).removeprefix('torch.')}; kernels read floating, whole and boolean numbers"
+        strange = f"{dtype_name(tensor.dtype)}; kernels read floating, whole and boolean numbers"
     if strange:
         raise ProblemError(f"{what}: is {strange}")
 
@@ -135,7 +135,7 @@ def exported(
             program = torch.export.export(module, tuple(values), strict=False)
     except Exception as error:
         # torch.export raises some forty unrelated types, and what the module's own forward raises; many are long
-        raise NotExportable(f"the module cannot be exported: {_named(error)}") from error
+        raise NotExportable(f"the module cannot be exported: {named(error)}") from error
     _check(program)
     is_fixed = [not (isinstance(a.value, torch.Tensor) or varies[i]) for i, a in enumerate(given)]
     marked = tuple(
@@ -168,7 +168,12 @@ def _depends_on_values(value: Any) -> bool:
     return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
-def _named(error: Exception) -> str:
-    """Return an error of torch with its type, which some of them say all with."""
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return a type's name without the module: float32."""
+    return str(dtype).removeprefix("torch.")
+
+
+def named(error: Exception) -> str:
+    """Return an error of torch with its type, which some of them say all with, on one line."""
     words = f"{type(error).__name__}: {one_line(error)}"
     return words if len(words) <= _LONGEST_REASON else words[: _LONGEST_REASON - 1] + "…"

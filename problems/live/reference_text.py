@@ -15,7 +15,7 @@ from torch.export.graph_signature import InputKind
 
 from ridgeline.problems.live.drawing import FIGURES, HELPERS, Drawing, is_mask, listed
 from ridgeline.problems.live.forward import forward_text, free_name
-from ridgeline.problems.live.program import Argument, check_tensor
+from ridgeline.problems.live.program import Argument, check_tensor, dtype_name
 
 _PRINTED_CHARS = 2_000
 _SOURCE_CHARS = 6_000
@@ -180,7 +180,7 @@ def _in_words(argument: Argument) -> str:
     value = argument.value
     if isinstance(value, torch.Tensor):
         strides = "" if value.is_contiguous() else f", strides {tuple(value.stride())}"
-        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}{strides}"
+        return f"{dtype_name(value.dtype)} {tuple(value.shape)}{strides}"
     return f"{value!r}{', and no other value' if argument.is_fixed else ''}"
 
 

@@ -177,9 +177,11 @@ class Compiler:
             reason = f"the library is not taken: {refusal}; make the source's tables and static arrays smaller"
             finding = Finding(code=ReasonCode.COMPILER_FAILED, reason=reason)
         else:
-            if not _was_run(outcome):
+            try:
+                finding = _failure(outcome, log, recipe, self._device.arch)
+            except EngineError:  # the compiler itself was not started
                 self._sandbox.expect_programs()
-            finding = _failure(outcome, log, recipe, self._device.arch)
+                raise
         return replace(
             build,
             status=finding.status,
@@ -197,11 +199,6 @@ def _lay_out(recipe: Recipe, batch: Path, name: str) -> _Job:
         (folder / file).write_text(text, encoding="utf-8")
     claim_workdir(folder)
     return _Job(recipe=recipe, folder=folder, name=name)
-
-
-def _was_run(outcome: BuildOutcome) -> bool:
-    """Say whether the compiler itself was started."""
-    return outcome.exit_code is not None and parse_status(outcome.status, outcome.exit_code).was_started
 
 
 def _failure(outcome: BuildOutcome, log: str, recipe: Recipe, arch: str) -> Finding:
