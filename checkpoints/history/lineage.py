@@ -12,11 +12,25 @@ from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose
 
+_FINDINGS = (Purpose.TUNE, Purpose.SEARCH, Purpose.EVALUATE)
+"""The purposes whose evaluation tells how a candidate ended: the first that there is counts."""
+
 
 def finding(archive: Archive, candidate_id: str) -> Evaluation | None:
     """Return a candidate's evaluation, the search's own first, else its engine failure as one, else None."""
-    found = archive.own_evaluation(candidate_id) or archive.evaluation(candidate_id, Purpose.EVALUATE)
+    found = next((e for purpose in _FINDINGS if (e := archive.evaluation(candidate_id, purpose))), None)
     return found or next((failure.as_evaluation() for failure in archive.engine_failures(candidate_id)), None)
+
+
+def findings(archive: Archive) -> dict[str, Evaluation]:
+    """Return by id the `finding` of every candidate that has one."""
+    found: dict[str, Evaluation] = {}
+    for purpose in _FINDINGS:
+        for evaluation in archive.evaluations(purpose=purpose):
+            found.setdefault(evaluation.candidate_id, evaluation)
+    for failure in archive.engine_failures():
+        found.setdefault(failure.candidate_id, failure.as_evaluation())
+    return found
 
 
 def certificate_of(archive: Archive, candidate_id: str) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.gains import SideBySide, measured_side_by_side
 from ridgeline.checkpoints.history.idea_results import idea_results
-from ridgeline.checkpoints.history.lineage import certificate_of, finding
+from ridgeline.checkpoints.history.lineage import certificate_of, findings
 from ridgeline.checkpoints.history.over_pytorch import over_each
 from ridgeline.checkpoints.history.progress import progress
 from ridgeline.checkpoints.history.spending import calls_by_candidate, spent_by_idea
@@ -102,7 +102,8 @@ def _shown(value: Any) -> Any:
 
 def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
     candidates, pairs = archive.candidates(), measured_side_by_side(archive)
-    found = {c.id: finding(archive, c.id) for c in candidates}
+    known = findings(archive)
+    found = {c.id: known.get(c.id) for c in candidates}
     ideas, ideas_left_out = idea_rows(idea_results(archive), spent_by_idea(archive))
     is_running = result["state"] == RunState.RUNNING
     return {
