@@ -7,6 +7,7 @@ Text of models and users is escaped in five places: the template (autoescape), p
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -68,8 +69,9 @@ def render_report(archive: Archive, result: dict[str, Any], *, state_words: str,
     return template.render(_context(archive, result) | {"state_words": state_words, "version": version})
 
 
+@cache
 def page_environment() -> Environment:
-    """Return the templates' environment, which escapes every text."""
+    """Return the templates' environment, which escapes every text; it keeps them compiled."""
     environment = Environment(
         loader=FunctionLoader(read_template),
         autoescape=True,
