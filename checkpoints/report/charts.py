@@ -10,18 +10,12 @@ from ridgeline.checkpoints.history.gains import Proof, SideBySide, gain_over
 from ridgeline.checkpoints.report.figures import ms_text, ratio_text
 from ridgeline.checkpoints.report.plots import Dot, Line, bars, trajectory
 from ridgeline.checkpoints.report.roofline import Ceilings, Mark, ceilings_of, roofline
-from ridgeline.tools.records.reference_mode import ReferenceMode
+from ridgeline.tools.records.reference_mode import ReferenceMode, mode_words
 from ridgeline.tools.records.results import Baselines, Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Status
 from ridgeline.tools.wording import ratio_words
 
-MODE_WORDS: Mapping[str, str] = {
-    ReferenceMode.EAGER_TF32: "eager, TF32",
-    ReferenceMode.COMPILE: "torch.compile",
-    ReferenceMode.MAX_AUTOTUNE: "max-autotune",
-}
-"""Words for PyTorch's modes; any other is shown by its name."""
 MARKS = 300
 """Kernels that the roofline shows, the fastest ones: more cannot be told apart."""
 _DOTS: Mapping[Origin, str] = {Origin.SEED: "dot seed", Origin.BANK: "dot seed", Origin.TUNE: "dot tuned"}
@@ -81,7 +75,7 @@ def _lines(baselines: Baselines | None) -> list[Line]:
     if not baselines or not eager_ms:
         return []
     lines = [
-        Line(speedup=eager_ms / b.median_ms, label=f"{MODE_WORDS.get(b.name, b.name)} {ms_text(b.median_ms)}")
+        Line(speedup=eager_ms / b.median_ms, label=f"{mode_words(b.name)} {ms_text(b.median_ms)}")
         for b in baselines.entries
         if b.median_ms
     ]

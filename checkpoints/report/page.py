@@ -22,7 +22,7 @@ from ridgeline.checkpoints.history.over_pytorch import over_each
 from ridgeline.checkpoints.history.progress import progress
 from ridgeline.checkpoints.history.spending import calls_by_candidate, spent_by_idea
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
-from ridgeline.checkpoints.report.charts import MODE_WORDS, roofline_chart, status_bars, trajectory_chart
+from ridgeline.checkpoints.report.charts import roofline_chart, status_bars, trajectory_chart
 from ridgeline.checkpoints.report.figures import (
     bytes_text,
     count_text,
@@ -55,6 +55,7 @@ from ridgeline.checkpoints.result import choose_best
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.tools.records.printable import printable
+from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, RunState
@@ -212,10 +213,7 @@ def _headline(best: dict[str, Any] | None, certificate: dict[str, Any] | None) -
 def _baseline_rows(best: dict[str, Any] | None, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return PyTorch's times, each with the best kernel's speedup over it, derived from the headline's speedup."""
     over = over_each(best["speedup"], best["precision_class"], entries) if best else {}
-    return [
-        entry | {"label": MODE_WORDS.get(entry["name"], entry["name"]), "speedup": over.get(entry["name"])}
-        for entry in entries
-    ]
+    return [entry | {"label": mode_words(entry["name"]), "speedup": over.get(entry["name"])} for entry in entries]
 
 
 def _environment_rows(run: RunRecord, result: dict[str, Any]) -> list[tuple[str, str]]:
