@@ -10,7 +10,7 @@ from ridgeline.checkpoints.history.gains import Proof, SideBySide, gain_over
 from ridgeline.checkpoints.report.figures import ms_text, ratio_text
 from ridgeline.checkpoints.report.plots import Dot, Line, bars, trajectory
 from ridgeline.checkpoints.report.roofline import Ceilings, Mark, ceilings_of, roofline
-from ridgeline.tools.records.reference_mode import ReferenceMode, mode_words
+from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Baselines, Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Status
@@ -65,13 +65,8 @@ def _best_so_far(archive: Archive, candidates: Sequence[Candidate]) -> list[tupl
     return [(number, speedup) for number, speedup in first.items() if speedup]
 
 
-def _eager_ms(baselines: Baselines | None) -> float | None:
-    entries = baselines.entries if baselines else ()
-    return next((b.median_ms for b in entries if b.name is ReferenceMode.EAGER), None)
-
-
 def _lines(baselines: Baselines | None) -> list[Line]:
-    eager_ms = _eager_ms(baselines)
+    eager_ms = baselines.eager_ms() if baselines else None
     if not baselines or not eager_ms:
         return []
     lines = [
@@ -99,7 +94,7 @@ def roofline_chart(
     shown = {*first[:MARKS], *((best_id,) if best_id else ())}
     marks = [mark for c in candidates if c.id in shown and (mark := _mark(c, found[c.id], baselines, best_id))]
     marks.sort(key=lambda mark: "best-dot" in mark.css)  # drawn last, over the others
-    if eager_ms := _eager_ms(baselines):
+    if eager_ms := baselines.eager_ms():
         marks.insert(0, Mark(ms=eager_ms, label=f"eager PyTorch: {ms_text(eager_ms)}", css="dot eager"))
     return roofline(ceilings, marks), ceilings
 
