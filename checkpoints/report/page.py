@@ -19,7 +19,7 @@ from ridgeline.checkpoints.history.gains import SideBySide, measured_side_by_sid
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.history.lineage import certificate_of, findings
 from ridgeline.checkpoints.history.over_pytorch import over_each
-from ridgeline.checkpoints.history.progress import progress
+from ridgeline.checkpoints.history.progress import Progress, progress
 from ridgeline.checkpoints.history.spending import calls_by_candidate, spent_by_idea
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.report.charts import roofline_chart, status_bars, trajectory_chart
@@ -61,13 +61,17 @@ from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, RunState
 
 
-def render_report(archive: Archive, result: dict[str, Any], *, state_words: str, version: str = "") -> str:
+def render_report(
+    archive: Archive, result: dict[str, Any], *, state_words: str, version: str = "", now: Progress | None = None
+) -> str:
     """Return the page for a search whose result.json is `result`; `state_words` say how it ended.
 
-    `version` of a page that is served and asks its server for what is new (templates/live.js); "" of a file.
+    `version` of a page that is served and asks its server for what is new (templates/live.js); "" of a file. `now` is how
+    far the search has come, where the caller has read it: a page shows it while the search runs.
     """
-    template = page_environment().get_template("report.html.j2")
-    return template.render(_context(archive, result) | {"state_words": state_words, "version": version})
+    shown = (now or progress(archive)) if result["state"] == RunState.RUNNING else None
+    context = _context(archive, result) | {"state_words": state_words, "version": version, "progress": shown}
+    return page_environment().get_template("report.html.j2").render(context)
 
 
 @cache
@@ -108,11 +112,9 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
     known = findings(archive)
     found = {c.id: known.get(c.id) for c in candidates}
     ideas, ideas_left_out = idea_rows(idea_results(archive), spent_by_idea(archive))
-    is_running = result["state"] == RunState.RUNNING
     return {
         "result": result,
         "is_keyless": archive.run().is_keyless,
-        "progress": progress(archive) if is_running else None,
         "replay_words": replay_words(result["replay"]),
         "device_name": (result["device"] or {}).get("name", "unknown device"),
         "environment": _environment_rows(archive.run(), result),
