@@ -6,7 +6,6 @@ Text of models and users is escaped in five places: the template (autoescape), p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -15,9 +14,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.history.gains import SideBySide, measured_side_by_side
 from ridgeline.checkpoints.history.idea_results import idea_results
-from ridgeline.checkpoints.history.lineage import certificate_of, findings
+from ridgeline.checkpoints.history.lineage import certificate_of
 from ridgeline.checkpoints.history.over_pytorch import over_each
 from ridgeline.checkpoints.history.progress import Progress, progress
 from ridgeline.checkpoints.history.spending import calls_by_candidate, spent_by_idea
@@ -34,6 +32,7 @@ from ridgeline.checkpoints.report.figures import (
 )
 from ridgeline.checkpoints.report.ideas import idea_rows, tally
 from ridgeline.checkpoints.report.kernels import anchor, kernel_entries
+from ridgeline.checkpoints.report.search_records import SearchRecords
 from ridgeline.checkpoints.report.source_colours import colour_source, line_count
 from ridgeline.checkpoints.report.tree import lineage_tree
 from ridgeline.checkpoints.report.winner_use import winner_use
@@ -56,9 +55,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.results import Evaluation
-from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import SEARCHED, RunState
+from ridgeline.tools.records.vocabulary import RunState
 
 
 def render_report(
@@ -108,45 +105,37 @@ def _shown(value: Any) -> Any:
 
 
 def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
-    candidates, pairs = archive.candidates(), measured_side_by_side(archive)
-    known = findings(archive)
-    found = {c.id: known.get(c.id) for c in candidates}
+    records = SearchRecords.read(archive)
     ideas, ideas_left_out = idea_rows(idea_results(archive), spent_by_idea(archive))
     return {
         "result": result,
-        "is_keyless": archive.run().is_keyless,
+        "is_keyless": records.run.is_keyless,
         "replay_words": replay_words(result["replay"]),
         "device_name": (result["device"] or {}).get("name", "unknown device"),
-        "environment": _environment_rows(archive.run(), result),
-        "floor": archive.baselines(),
-        "statuses": Markup(status_bars(found)),
-        "evaluated": sum(1 for e in found.values() if e),
+        "environment": _environment_rows(records.run, result),
+        "floor": records.baselines,
+        "statuses": Markup(status_bars(records)),
+        "evaluated": sum(1 for e in records.found.values() if e),
         "ideas": ideas,
         "ideas_left_out": ideas_left_out,
         "tally": tally(ideas),
-        "found": found,
-        "speedups": {candidate_id: e.speedup for candidate_id, e in found.items() if e},
+        "found": records.found,
+        "speedups": {candidate_id: e.speedup for candidate_id, e in records.found.items() if e},
         "certificate": certificate_rows(archive.certificate()),
-        "anchors": {c.id: anchor(place) for place, c in enumerate(candidates)},
-        **_about_best(archive, result, candidates, found, pairs),
-        **_about_kernels(archive, result, candidates, found, pairs),
+        "anchors": {c.id: anchor(place) for place, c in enumerate(records.candidates)},
+        **_about_best(archive, result, records),
+        **_about_kernels(archive, result, records),
     }
 
 
-def _about_best(
-    archive: Archive,
-    result: dict[str, Any],
-    candidates: list[Candidate],
-    found: Mapping[str, Evaluation | None],
-    pairs: SideBySide,
-) -> dict[str, Any]:
+def _about_best(archive: Archive, result: dict[str, Any], records: SearchRecords) -> dict[str, Any]:
     best = result["best"]
     certificate = certificate_of(archive, best["id"]) if best else None
     is_certified = certifies(certificate, best["id"] if best else None)
     again = certificate.get("baselines") if certificate else None
     winner = archive.candidate(best["id"]) if best else None
     source = winner.source if winner else ""
-    chart, ceilings = roofline_chart(archive, candidates, found, best["id"] if best else None)
+    chart, ceilings = roofline_chart(records, best["id"] if best else None)
     certified = best["speedup"] if best and is_certified else None
     return {
         "best": best,
@@ -161,7 +150,7 @@ def _about_best(
         "label_words": labels_in_words(best["labels"]) if best else "",
         "baselines": _baseline_rows(best, again or result["baselines"]),
         "is_measured_again": bool(again),
-        "chart": Markup(trajectory_chart(archive, candidates, found, pairs, certified)),
+        "chart": Markup(trajectory_chart(records, certified)),
         "roofline": Markup(chart),
         "ceilings": ceilings,
         "use": winner_use(archive, choose_best(archive)),
@@ -170,25 +159,17 @@ def _about_best(
     }
 
 
-def _about_kernels(
-    archive: Archive,
-    result: dict[str, Any],
-    candidates: list[Candidate],
-    found: Mapping[str, Evaluation | None],
-    pairs: SideBySide,
-) -> dict[str, Any]:
+def _about_kernels(archive: Archive, result: dict[str, Any], records: SearchRecords) -> dict[str, Any]:
     best_id = result["best"]["id"] if result["best"] else None
-    tree = lineage_tree(candidates, found, best_id)
+    tree = lineage_tree(records.candidates, records.found, best_id)
     first = [n.candidate.id for n in tree.nodes if n.is_on_path]
-    first += [e.candidate_id for e in archive.ranking(SEARCHED)]
-    ideas = {i.id: i for i in archive.ideas()}
-    titles = {name: idea.title for name, idea in ideas.items()}
-    kernels, left_out = kernel_entries(candidates, found, titles=titles, pairs=pairs, first=first)
+    first += [e.candidate_id for e in records.ranked]
+    kernels, left_out = kernel_entries(records, first=first)
     return {
         "tree": tree,
         "gains": {k.candidate.id: k.gain for k in kernels if k.gain},
-        "titles": titles,
-        "second_parents": {i.id: i.second_parent_id for i in ideas.values() if i.second_parent_id},
+        "titles": records.titles,
+        "second_parents": {i.id: i.second_parent_id for i in records.ideas if i.second_parent_id},
         "kernels": kernels,
         "kernels_left_out": left_out,
         "calls": calls_by_candidate(archive),
