@@ -18,7 +18,7 @@ from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.history.lineage import certificate_of
 from ridgeline.checkpoints.history.over_pytorch import over_each
 from ridgeline.checkpoints.history.progress import Progress, progress
-from ridgeline.checkpoints.history.spending import calls_by_candidate, spent_by_idea
+from ridgeline.checkpoints.history.spending import spending
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.report.charts import roofline_chart, status_bars, trajectory_chart
 from ridgeline.checkpoints.report.figures import (
@@ -106,7 +106,8 @@ def _shown(value: Any) -> Any:
 
 def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
     records = SearchRecords.read(archive)
-    ideas, ideas_left_out = idea_rows(idea_results(archive), spent_by_idea(archive))
+    spent = spending(archive)
+    ideas, ideas_left_out = idea_rows(idea_results(archive), spent.by_idea)
     return {
         "result": result,
         "is_keyless": records.run.is_keyless,
@@ -124,7 +125,8 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         "certificate": certificate_rows(archive.certificate()),
         "anchors": {c.id: anchor(place) for place, c in enumerate(records.candidates)},
         **_about_best(archive, result, records),
-        **_about_kernels(archive, result, records),
+        **_about_kernels(result, records),
+        "calls": spent.by_candidate,
     }
 
 
@@ -159,7 +161,7 @@ def _about_best(archive: Archive, result: dict[str, Any], records: SearchRecords
     }
 
 
-def _about_kernels(archive: Archive, result: dict[str, Any], records: SearchRecords) -> dict[str, Any]:
+def _about_kernels(result: dict[str, Any], records: SearchRecords) -> dict[str, Any]:
     best_id = result["best"]["id"] if result["best"] else None
     tree = lineage_tree(records.candidates, records.found, best_id)
     first = [n.candidate.id for n in tree.nodes if n.is_on_path]
@@ -172,7 +174,6 @@ def _about_kernels(archive: Archive, result: dict[str, Any], records: SearchReco
         "second_parents": {i.id: i.second_parent_id for i in records.ideas if i.second_parent_id},
         "kernels": kernels,
         "kernels_left_out": left_out,
-        "calls": calls_by_candidate(archive),
     }
 
 
