@@ -43,7 +43,6 @@ class IdeaResult:
     sweep: tuple[str, ...] = ()  # tunable values and their times, fastest first
     same_source_as: str = ""  # the earlier kernel that its best one repeats, else its first one
     proven: Gain | None = None  # over the parent, over eager PyTorch where there is none, with what its interval proves
-    parent: Evaluation | None = None  # the parent's, where it was right
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of `show --json`: the idea's fields and how it ended."""
@@ -114,7 +113,6 @@ def _result(archive: Archive, idea: Idea, measured: _Measured) -> IdeaResult:
         sweep=sweep_rows(archive, _root(own, best), own),
         same_source_as=measured.repeated.get(_root(own, best) or (ids[0] if ids else ""), ""),
         proven=gained if parent or not idea.parent_id else None,
-        parent=parent,
     )
 
 

@@ -18,7 +18,6 @@ from ridgeline.tools.records.vocabulary import ArgKind, Interface
 class WinnerUse:
     """What a user of the best kernel has to know."""
 
-    file_name: str
     shell_run: str  # the folder's name, quoted for a shell
     python_run: str  # … as a Python literal
     is_certified: bool
@@ -37,7 +36,6 @@ def winner_use(archive: Archive, best: Best | None) -> WinnerUse | None:
     is_certified = certifies(certificate, best.candidate.id)
     flags = stored.get("flags") if is_certified else build.flags if build else ()
     return WinnerUse(
-        file_name=best.file_name,
         shell_run=shlex.quote(archive.path.parent.name),
         python_run=json.dumps(archive.path.parent.name, ensure_ascii=False),
         is_certified=is_certified,
