@@ -28,6 +28,7 @@ from ridgeline.checkpoints.report.figures import (
     plain_text,
     ratio_text,
     seconds_text,
+    span_text,
     usd_text,
 )
 from ridgeline.checkpoints.report.ideas import idea_rows, tally
@@ -38,6 +39,7 @@ from ridgeline.checkpoints.report.tree import lineage_tree
 from ridgeline.checkpoints.report.winner_use import winner_use
 from ridgeline.checkpoints.report.wording import (
     COMPARED,
+    PROOF_CSS,
     PROOF_MARKS,
     RANKING,
     author_words,
@@ -83,10 +85,16 @@ def page_environment() -> Environment:
         finalize=_shown,
     )
     environment.filters.update(
-        ms=ms_text, ratio=ratio_text, seconds=seconds_text, usd=usd_text, count=count_text, bytes=bytes_text
+        ms=ms_text,
+        ratio=ratio_text,
+        span=span_text,
+        seconds=seconds_text,
+        usd=usd_text,
+        count=count_text,
+        bytes=bytes_text,
     )
     environment.filters.update(author=author_words, proof=proof_words)
-    environment.globals["PROOF_MARKS"] = PROOF_MARKS
+    environment.globals.update(PROOF_CSS=PROOF_CSS, PROOF_MARKS=PROOF_MARKS)
     return environment
 
 
@@ -181,14 +189,13 @@ def _headline(best: dict[str, Any] | None, certificate: dict[str, Any] | None) -
     if not best:
         return {"figure": "—", "text": "No kernel passed verification.", "css": "none"}
     speedup = best["speedup"] or 0.0
-    low, high = best["speedup_ci95"] or (speedup, speedup)
     is_certified = certifies(certificate, best["id"])
     standing = "certified" if is_certified else doubt(best, certified=False)
     if certificate and not is_certified:
         standing += f" ({certificate['reason']})"
     unproven = unproven_words(best)
     but = f", but {unproven}" if unproven else ""
-    text = f"as fast as eager PyTorch{but}, {standing}; 95 % interval {low:.2f} to {high:.2f}"
+    text = f"as fast as eager PyTorch{but}, {standing}; 95 % interval {span_text(best['speedup_ci95'] or (speedup, speedup))}"
     precision = best["precision_class"] or "unknown"
     css = "gain" if is_certified and not unproven else "none"
     return {"figure": f"{speedup:.2f}×", "text": f"{text}, {precision} precision.", "css": css}

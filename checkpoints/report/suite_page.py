@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from markupsafe import Markup
 
-from ridgeline.checkpoints.history.gains import Gain, Proof
+from ridgeline.checkpoints.history.gains import Gain
+from ridgeline.checkpoints.report.figures import span_text
 from ridgeline.checkpoints.report.page import page_environment
-from ridgeline.checkpoints.report.wording import PROOF_MARKS, proof_words
+from ridgeline.checkpoints.report.wording import PROOF_CSS
 from ridgeline.checkpoints.runs.suite import FAST_P, Row, Suite, scores
 from ridgeline.checkpoints.storage.own_files import replace_file
 
 FILE_NAME = "suite.html"
-_BARS: Mapping[Proof, str] = {Proof.FASTER: "won-bar", Proof.SLOWER: "lost-bar", Proof.OPEN: "open-bar"}
 _BAR_WIDTH, _BAR_HEIGHT, _MARGIN = 240, 22, 8
 
 
@@ -52,8 +52,6 @@ def render_suite(suite: Suite, *, name: str, reported: set[str]) -> str:
         rows=shown,
         scores=scores(suite.rows),
         fast_p=[f"{p:g}" for p in FAST_P],
-        marks=PROOF_MARKS,
-        words=proof_words,
         has_bars=any(each.bar for each in shown),
     )
 
@@ -89,8 +87,8 @@ class _Scale:
         """Return a row's interval as a bar with its figure as a dot, and a line at 1."""
         middle, one = _BAR_HEIGHT / 2, self.x(1.0)
         low, high = (self.x(end) for end in gain.interval or (gain.ratio, gain.ratio))
-        words = f"{gain.ratio:.2f}" + (f", {gain.interval[0]:.2f} to {gain.interval[1]:.2f}" if gain.interval else "")
-        css = _BARS[gain.proof]
+        words = f"{gain.ratio:.2f}" + (f", {span_text(gain.interval)}" if gain.interval else "")
+        css = f"{PROOF_CSS[gain.proof]}-bar"
         return (
             f'<svg viewBox="0 0 {_BAR_WIDTH} {_BAR_HEIGHT}" role="img" aria-label="{words}">'
             f'<line class="lead" x1="{one:.1f}" x2="{one:.1f}" y1="0" y2="{_BAR_HEIGHT}"/>'
