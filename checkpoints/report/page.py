@@ -1,6 +1,6 @@
 """report.html: one search on one page that loads nothing else; also the page of a search under way.
 
-Text of models and users is escaped in five places: the template (autoescape), plots.py, roofline.py, diffs.py and
+Text of models and users is escaped in five places: the template (autoescape), svg.py, diffs.py, kernels.py and
 `colour_source`.
 """
 
