@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.archive import FILE_NAME, PIECES, Archive
-from ridgeline.checkpoints.history.lineage import finding
+from ridgeline.checkpoints.history.lineage import findings
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import LOCK_NAME
 from ridgeline.checkpoints.storage.database import to_text
@@ -221,7 +221,7 @@ def export_jsonl(run: Path, file: Path) -> int:
 def _lines(archive: Archive) -> Iterator[dict[str, Any]]:
     runs = {run.search_id: run for run in archive.runs()}
     candidates = {c.id: c for c in archive.candidates()}
-    ideas = {i.id: i for i in archive.ideas()}
+    ideas, found = {i.id: i for i in archive.ideas()}, findings(archive)
     for candidate in candidates.values():
         search_id = candidate.id.partition("/")[0] if "/" in candidate.id else next(iter(runs), None)
         idea, parent = ideas.get(candidate.idea_id or ""), candidates.get(candidate.parent_id or "")
@@ -229,7 +229,7 @@ def _lines(archive: Archive) -> Iterator[dict[str, Any]]:
             {"schema_version": SCHEMA_VERSION, "search_id": search_id or ""}
             | _problem_columns(runs.get(search_id, RunRecord()))
             | _candidate_columns(candidate, idea, parent)
-            | _verdict_columns(finding(archive, candidate.id))
+            | _verdict_columns(found.get(candidate.id))
         )
 
 

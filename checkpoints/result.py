@@ -11,6 +11,7 @@ from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.history.gains import measured_side_by_side
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.history.lineage import certificate_of, finding, history, lineage
 from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best, without_figure
@@ -18,7 +19,6 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.strict_json import finite
 from ridgeline.tools.errors import StorageError
-from ridgeline.tools.records.keys import compared_ids
 from ridgeline.tools.records.results import SCHEMA_VERSION, Baseline, Baselines, Comparison, Evaluation, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import LANGUAGES, SEARCHED, Label, Origin, Purpose, RunState
@@ -167,29 +167,9 @@ def speedup_vs_seed(archive: Archive, candidate_id: str) -> Comparison | None:
 
     ratio = seed_ms / candidate_ms. Of several seeds the one with the smallest ratio counts.
     """
-    seeds = {c.id for c in archive.candidates(origin=Origin.SEED)}
-    found = {}  # by seed; a later measurement, as by another judge, replaces an earlier one
-    with record_errors(archive.path):
-        for key, record in archive.records("comparisons"):
-            if "finding" in record:  # a FailedComparison has no ratio
-                continue
-            first, second = compared_ids(key)
-            if second == candidate_id and first in seeds:
-                found[first] = Comparison.from_json(record)
-            elif first == candidate_id and second in seeds:
-                found[second] = _inverse(Comparison.from_json(record))
-    return min(found.values(), key=lambda c: c.ratio, default=None)
-
-
-def _inverse(comparison: Comparison) -> Comparison:
-    low, high = comparison.ratio_ci95
-    return Comparison(
-        ratio=1 / comparison.ratio,
-        ratio_ci95=(1 / high, 1 / low),
-        first_ms=comparison.second_ms,
-        second_ms=comparison.first_ms,
-        blocks=comparison.blocks,
-    )
+    pairs = measured_side_by_side(archive)
+    over = [pairs[c.id, candidate_id] for c in archive.candidates(origin=Origin.SEED) if (c.id, candidate_id) in pairs]
+    return min(over, key=lambda pair: pair.ratio, default=None)
 
 
 def baseline_entries(baselines: Baselines | None) -> list[dict[str, Any]]:

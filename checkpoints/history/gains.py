@@ -10,11 +10,11 @@ from enum import StrEnum
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.tools.records.keys import compared_ids
-from ridgeline.tools.records.results import Comparison, Evaluation
+from ridgeline.tools.records.results import Comparison, Evaluation, FailedComparison
 
 Interval = tuple[float, float]
-SideBySide = Mapping[tuple[str, str], tuple[float, Interval]]
-"""time of the first / time of the second, and its 95 % interval, by the two candidates' ids."""
+SideBySide = Mapping[tuple[str, str], Comparison]
+"""The alternating runs of two candidates, by their ids in the order of the run's ratio."""
 
 
 class Proof(StrEnum):
@@ -43,19 +43,36 @@ class Gain:
 
 
 def measured_side_by_side(archive: Archive) -> SideBySide:
-    """Return the pairs that were measured in one alternating run, in both orders; a later run replaces an earlier one."""
-    found: dict[tuple[str, str], tuple[float, Interval]] = {}
+    """Return the pairs that were measured in one alternating run, in both orders; a later run replaces an earlier one.
+
+    A later run in which one of the two failed leaves no ratio; one in which either may have failed says nothing of a pair.
+    """
+    found: dict[tuple[str, str], Comparison] = {}
     with record_errors(archive.path):
         for key, record in archive.records("comparisons"):
-            if "finding" in record:  # one of the two failed there: no ratio
+            first, second = compared_ids(key)
+            if "finding" in record:
+                if FailedComparison.from_json(record).at_fault is not None:
+                    found.pop((first, second), None)
+                    found.pop((second, first), None)
                 continue
             pair = Comparison.from_json(record)
             low, high = pair.ratio_ci95
-            first, second = compared_ids(key)
             if min(low, high, pair.ratio) > 0 and math.isfinite(high):
-                found[first, second] = (pair.ratio, (low, high))
-                found[second, first] = (1 / pair.ratio, (1 / high, 1 / low))
+                found[first, second] = pair
+                found[second, first] = _inverse(pair)
     return found
+
+
+def _inverse(pair: Comparison) -> Comparison:
+    low, high = pair.ratio_ci95
+    return Comparison(
+        ratio=1 / pair.ratio,
+        ratio_ci95=(1 / high, 1 / low),
+        first_ms=pair.second_ms,
+        second_ms=pair.first_ms,
+        blocks=pair.blocks,
+    )
 
 
 def gain_over_eager(evaluation: Evaluation | None) -> Gain | None:
@@ -76,20 +93,20 @@ def gain_over(parent: Evaluation | None, kernel: Evaluation | None, pairs: SideB
     if parent is None or kernel is None or parent.speedup is None or kernel.speedup is None:
         return None
     if (pair := pairs.get((parent.candidate_id, kernel.candidate_id))) is not None:
-        return Gain(ratio=pair[0], interval=pair[1], is_side_by_side=True)
-    if is_reduced(parent) != is_reduced(kernel):
-        before_ms, after_ms = median_ms(parent), median_ms(kernel)
+        return Gain(ratio=pair.ratio, interval=pair.ratio_ci95, is_side_by_side=True)
+    if _is_reduced(parent) != _is_reduced(kernel):
+        before_ms, after_ms = _median_ms(parent), _median_ms(kernel)
         return Gain(ratio=before_ms / after_ms, interval=None) if before_ms and after_ms else None
     before, after = parent.speedup_interval, kernel.speedup_interval
     ends = (after[0] / before[1], after[1] / before[0]) if before and after and min(before) > 0 else None
     return Gain(ratio=kernel.speedup / parent.speedup, interval=ends) if parent.speedup else None
 
 
-def is_reduced(evaluation: Evaluation) -> bool:
+def _is_reduced(evaluation: Evaluation) -> bool:
     """Say whether a kernel's measured class is looser than fp32, so that it faced eager with TF32 on."""
     return evaluation.precision_class is not None and evaluation.precision_class.is_reduced
 
 
-def median_ms(evaluation: Evaluation) -> float | None:
+def _median_ms(evaluation: Evaluation) -> float | None:
     """Return a kernel's own time; None without one."""
     return evaluation.timing.median_ms if evaluation.timing else None

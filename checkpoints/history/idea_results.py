@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +13,10 @@ from ridgeline.checkpoints.history.gains import (
     SideBySide,
     gain_over,
     gain_over_eager,
-    is_reduced,
     measured_side_by_side,
-    median_ms,
 )
 from ridgeline.checkpoints.history.implementations import ends_of
 from ridgeline.checkpoints.history.repeated_sources import repeated_sources
-from ridgeline.checkpoints.history.side_by_side import Ratios, measured_ratios
 from ridgeline.checkpoints.history.sweeps import sweep_rows
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
@@ -47,7 +43,6 @@ class IdeaResult:
     sweep: tuple[str, ...] = ()  # tunable values and their times, fastest first
     same_source_as: str = ""  # the earlier kernel that its best one repeats, else its first one
     proven: Gain | None = None  # over the parent, over eager PyTorch where there is none, with what its interval proves
-    parent: Evaluation | None = None  # the parent's, where it was right
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of `show --json`: the idea's fields and how it ended."""
@@ -75,7 +70,6 @@ class _Measured:
     """
 
     fastest: dict[str, Evaluation]
-    ratios: Ratios
     pairs: SideBySide
     repeated: Mapping[str, str]  # by a kernel's id, the earlier one with its source
 
@@ -87,7 +81,6 @@ def idea_results(archive: Archive) -> list[IdeaResult]:
         fastest.setdefault(evaluation.candidate_id, evaluation)
     measured = _Measured(
         fastest=fastest,
-        ratios=measured_ratios(archive),
         pairs=measured_side_by_side(archive),
         repeated=repeated_sources(archive.candidates()),
     )
@@ -104,64 +97,35 @@ def _result(archive: Archive, idea: Idea, measured: _Measured) -> IdeaResult:
     unjudged = [] if best or judged else [f.as_evaluation() for name in ids for f in archive.engine_failures(name)]
     last = next(reversed(judged or unjudged), None)
     parent = measured.fastest.get(idea.parent_id or "")
-    gain = _gain(parent, best, measured.ratios) if best else None  # over eager where there is no parent: see `_outcome`
-    most = _most_gain(parent, best, measured.ratios) if best else None
+    gained = gain_over(parent, best, measured.pairs) if parent else gain_over_eager(best)
+    is_decided = parent is not None and gained is not None and gained.is_side_by_side
     return IdeaResult(
         idea=idea,
         best=best,
         failure=f"{last.status} ({last.reason_code}): {last.reason}".rstrip(": ") if last else "",
         candidates=len(own),
         is_unjudged=bool(unjudged),
-        outcome=_outcome(gain, most, is_judged=bool(judged)),
-        gain=gain if parent else None,
+        outcome=_outcome(gained, is_decided=is_decided, is_judged=bool(judged)),
+        gain=gained.ratio if parent and gained else None,
         ends=ends_of(archive, own),
         before=read_diagnosis(archive, parent),
         after=next((told for evaluation in right if (told := read_diagnosis(archive, evaluation))), ""),
         sweep=sweep_rows(archive, _root(own, best), own),
         same_source_as=measured.repeated.get(_root(own, best) or (ids[0] if ids else ""), ""),
-        proven=gain_over(parent, best, measured.pairs) if idea.parent_id else gain_over_eager(best),
-        parent=parent,
+        proven=gained if parent or not idea.parent_id else None,
     )
 
 
-def _gain(parent: Evaluation | None, best: Evaluation, ratios: Ratios) -> float | None:
-    """Return how many times as fast as its parent, else as eager PyTorch, a kernel is.
+def _outcome(gained: Gain | None, *, is_decided: bool, is_judged: bool) -> IdeaOutcome | None:
+    """Return what an idea came to by its gain over its parent, over eager PyTorch where it has none.
 
-    Of one alternating run of the two where there was one; else by their paired speedups over eager of the same class;
-    else by their times.
+    Timings whose intervals leave room for a gain decide nothing; an alternating run of kernel and parent, `is_decided`, does.
     """
-    if parent is None:
-        return best.speedup
-    if (side_by_side := _side_by_side(parent, best, ratios)) is not None:
-        return side_by_side
-    if is_reduced(parent) == is_reduced(best):
-        return best.speedup / parent.speedup if best.speedup and parent.speedup else None
-    parent_ms, best_ms = median_ms(parent), median_ms(best)
-    return parent_ms / best_ms if parent_ms and best_ms else None
-
-
-def _side_by_side(parent: Evaluation, best: Evaluation, ratios: Ratios) -> float | None:
-    found = ratios.get((parent.candidate_id, best.candidate_id), 0.0)
-    return found if found > 0 and math.isfinite(found) else None
-
-
-def _most_gain(parent: Evaluation | None, best: Evaluation, ratios: Ratios) -> float | None:
-    """Return the highest gain that the 95 % intervals of the two speedups allow; None where the gain is not theirs."""
-    ends = best.speedup_interval
-    if ends is None or parent is None:
-        return ends[1] if ends else None
-    before = parent.speedup_interval
-    if before is None or before[0] <= 0 or is_reduced(parent) != is_reduced(best):
-        return None
-    return None if _side_by_side(parent, best, ratios) else ends[1] / before[0]
-
-
-def _outcome(gain: float | None, most: float | None, *, is_judged: bool) -> IdeaOutcome | None:
-    """Return what an idea came to by its gain over its parent, over eager PyTorch where it has none."""
-    if gain is not None:
-        if gain >= GAIN:
+    if gained is not None:
+        if gained.ratio >= GAIN:
             return IdeaOutcome.IMPROVED
-        return IdeaOutcome.UNDECIDED if most and most >= GAIN else IdeaOutcome.REFUTED
+        leaves_room = not is_decided and gained.interval is not None and gained.interval[1] >= GAIN
+        return IdeaOutcome.UNDECIDED if leaves_room else IdeaOutcome.REFUTED
     return IdeaOutcome.IMPLEMENTATION_FAILED if is_judged else None
 
 

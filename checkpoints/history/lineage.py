@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
@@ -12,11 +12,25 @@ from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose
 
+_FINDINGS = (Purpose.TUNE, Purpose.SEARCH, Purpose.EVALUATE)
+"""The purposes whose evaluation tells how a candidate ended: the first that there is counts."""
+
 
 def finding(archive: Archive, candidate_id: str) -> Evaluation | None:
     """Return a candidate's evaluation, the search's own first, else its engine failure as one, else None."""
-    found = archive.own_evaluation(candidate_id) or archive.evaluation(candidate_id, Purpose.EVALUATE)
+    found = next((e for purpose in _FINDINGS if (e := archive.evaluation(candidate_id, purpose))), None)
     return found or next((failure.as_evaluation() for failure in archive.engine_failures(candidate_id)), None)
+
+
+def findings(archive: Archive) -> dict[str, Evaluation]:
+    """Return by id the `finding` of every candidate that has one."""
+    found: dict[str, Evaluation] = {}
+    for purpose in _FINDINGS:
+        for evaluation in archive.evaluations(purpose=purpose):
+            found.setdefault(evaluation.candidate_id, evaluation)
+    for failure in archive.engine_failures():
+        found.setdefault(failure.candidate_id, failure.as_evaluation())
+    return found
 
 
 def certificate_of(archive: Archive, candidate_id: str) -> dict[str, Any] | None:
@@ -78,33 +92,36 @@ def history(archive: Archive) -> list[dict[str, Any]]:
     candidates = archive.candidates()
     last = max([*stored, *(c.round for c in candidates)], default=0)
     ranked = archive.ranking(SEARCHED)
+    judged = {e.candidate_id for e in archive.evaluations(purpose=Purpose.SEARCH)}
+    tuned = {e.candidate_id for e in archive.evaluations(purpose=Purpose.TUNE)}
+    ideas = Counter(idea.round for idea in archive.ideas())
     spent = _spent_by_round(archive)
     entries, before_s = [], 0.0
     for number in range(1, last + 1):
         until_s = stored.get(number, {}).get("wall_s")
         wall_s = None if until_s is None else max(until_s - before_s, 0.0)
         before_s = until_s or before_s
-        derived = _round_entry(archive, number, candidates, ranked) | _NOTHING_SPENT | spent[number]
+        found = {"round": number, "ideas": ideas[number]} | _kernels(
+            number, candidates, ranked, judged=judged, tuned=tuned
+        )
+        derived = found | _NOTHING_SPENT | spent[number]
         entries.append(stored.get(number, {}) | derived | {"wall_s": wall_s})
     return entries
 
 
-def _round_entry(
-    archive: Archive, number: int, candidates: list[Candidate], ranked: list[Evaluation]
+def _kernels(
+    number: int, candidates: list[Candidate], ranked: list[Evaluation], *, judged: set[str], tuned: set[str]
 ) -> dict[str, Any]:
     own = {c.id: c for c in candidates if c.round == number}
     until = {c.id for c in candidates if c.round <= number}
     good = [e for e in ranked if e.candidate_id in own]
     so_far = next((e for e in ranked if e.candidate_id in until), None)
     written = {c.id for c in own.values() if c.origin is Origin.MODEL}
-    judged = {e.candidate_id for e in archive.evaluations(purpose=Purpose.SEARCH)}
     return {
-        "round": number,
-        "ideas": len(archive.ideas(number)),
         "candidates": len(written),
         "judged": len(judged & written),
         "ok": len({e.candidate_id for e in good} & written),
-        "tuned": sum(1 for e in archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
+        "tuned": len(tuned & own.keys()),
         "best_id": good[0].candidate_id if good else None,
         "best_speedup": good[0].speedup if good else None,
         "best_speedup_ci95": good[0].speedup_interval if good else None,

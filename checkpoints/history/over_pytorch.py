@@ -28,7 +28,7 @@ def speedup_vs_best(evaluation: Evaluation, baselines: Baselines | None) -> floa
     if baselines.pending:
         return None
     best = baselines.best(evaluation.precision_class)
-    eager_ms = _eager_ms({b.name: b.median_ms for b in baselines.entries}, evaluation.precision_class)
+    eager_ms = baselines.eager_ms(evaluation.precision_class)
     if best is None or best.median_ms is None or not eager_ms:
         return None
     return evaluation.speedup * best.median_ms / eager_ms
@@ -40,7 +40,8 @@ def over_each(speedup: float | None, precision: str | None, entries: Sequence[Ma
     `precision` and `entries` are those of result.json.
     """
     times = {entry["name"]: entry["median_ms"] for entry in entries}
-    eager_ms = _eager_ms(times, PrecisionClass(precision) if precision else None)
+    with_tf32 = times.get(ReferenceMode.EAGER_TF32) if precision and PrecisionClass(precision).is_reduced else None
+    eager_ms = with_tf32 or times.get(ReferenceMode.EAGER)
     if not speedup or not eager_ms:
         return {}
     return {name: speedup * median_ms / eager_ms for name, median_ms in times.items() if median_ms}
@@ -49,13 +50,5 @@ def over_each(speedup: float | None, precision: str | None, entries: Sequence[Ma
 def without_figure(baselines: Iterable[Baseline], precision: PrecisionClass | None) -> list[str]:
     """Return the names of the failed configurations among those that a kernel of this class is compared with."""
     failed = [b for b in baselines if b.median_ms is None and is_within(b.precision_class, precision)]
-    return [b.name for b in failed if _is_reduced(precision) or not b.name.uses_tf32]
-
-
-def _eager_ms(times: Mapping[str, float | None], precision: PrecisionClass | None) -> float | None:
-    with_tf32 = times.get(ReferenceMode.EAGER_TF32) if _is_reduced(precision) else None
-    return with_tf32 or times.get(ReferenceMode.EAGER)
-
-
-def _is_reduced(precision: PrecisionClass | None) -> bool:
-    return precision is not None and precision.is_reduced
+    is_reduced = precision is not None and precision.is_reduced
+    return [b.name for b in failed if is_reduced or not b.name.uses_tf32]

@@ -8,6 +8,11 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.tools.records.keys import CallId
 
+_BEGUN = """SELECT (SELECT COUNT(*) FROM candidates) AS candidates,
+(SELECT MAX(round) FROM (SELECT round FROM candidates UNION ALL SELECT round FROM ideas)) AS round"""
+_UNJUDGED = """SELECT id FROM candidates
+WHERE id NOT IN (SELECT candidate_id FROM evaluations UNION ALL SELECT candidate_id FROM engine_failures) ORDER BY rowid"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCall:
@@ -23,6 +28,7 @@ class OpenCall:
 class Progress:
     """How far a search has come."""
 
+    candidates: int
     round: int
     rounds: int | None  # that it was asked for
     unjudged: tuple[str, ...]  # kernels without a verdict
@@ -31,17 +37,15 @@ class Progress:
 
 def progress(archive: Archive) -> Progress:
     """Return how far a search has come."""
-    candidates = archive.candidates()
-    judged = {evaluation.candidate_id for evaluation in archive.evaluations()}
-    judged |= {failure.candidate_id for failure in archive.engine_failures()}
     rounds = (archive.run().settings or {}).get("rounds")
-    begun = [candidate.round for candidate in candidates] + [idea.round for idea in archive.ideas()]
+    begun = archive.database.query(_BEGUN)[0]
     journal = Journal(archive)
     calls = [call for state in ("in_flight", "waiting") for call in journal.calls(state)]
     return Progress(
-        round=max(begun, default=0),
+        candidates=begun["candidates"],
+        round=begun["round"] or 0,
         rounds=rounds if isinstance(rounds, int) else None,
-        unjudged=tuple(candidate.id for candidate in candidates if candidate.id not in judged),
+        unjudged=tuple(row["id"] for row in archive.database.query(_UNJUDGED)),
         calls=tuple(
             OpenCall(
                 what=_what(str(call["call_id"])),

@@ -1,42 +1,31 @@
-"""The charts of report.html, made from an archive: the trajectory, the roofline, how evaluations ended."""
+"""The charts of report.html, made from a search's records: the trajectory, the roofline, how evaluations ended."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.history.gains import Proof, SideBySide, gain_over
+from ridgeline.checkpoints.history.gains import Proof, gain_over
 from ridgeline.checkpoints.report.figures import ms_text, ratio_text
 from ridgeline.checkpoints.report.plots import Dot, Line, bars, trajectory
 from ridgeline.checkpoints.report.roofline import Ceilings, Mark, ceilings_of, roofline
-from ridgeline.tools.records.reference_mode import ReferenceMode
+from ridgeline.checkpoints.report.search_records import SearchRecords
+from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Baselines, Evaluation
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Status
+from ridgeline.tools.records.vocabulary import Origin, Status
 from ridgeline.tools.wording import ratio_words
 
-MODE_WORDS: Mapping[str, str] = {
-    ReferenceMode.EAGER_TF32: "eager, TF32",
-    ReferenceMode.COMPILE: "torch.compile",
-    ReferenceMode.MAX_AUTOTUNE: "max-autotune",
-}
-"""Words for PyTorch's modes; any other is shown by its name."""
 MARKS = 300
 """Kernels that the roofline shows, the fastest ones: more cannot be told apart."""
 _DOTS: Mapping[Origin, str] = {Origin.SEED: "dot seed", Origin.BANK: "dot seed", Origin.TUNE: "dot tuned"}
 
-Found = Mapping[str, Evaluation | None]
 
-
-def trajectory_chart(
-    archive: Archive, candidates: Sequence[Candidate], found: Found, pairs: SideBySide, certified: float | None
-) -> str:
+def trajectory_chart(records: SearchRecords, certified: float | None) -> str:
     """Return each kernel's speedup by round with its interval; `certified` is the certificate's, where it passed."""
-    titles = {i.id: i.title for i in archive.ideas()}
-    dots = []
-    for candidate in sorted(candidates, key=lambda c: c.round):
-        if (evaluation := found[candidate.id]) is None:
+    titles, dots = records.titles, []
+    for candidate in sorted(records.candidates, key=lambda c: c.round):
+        if (evaluation := records.found[candidate.id]) is None:
             continue
         speedup, ends = evaluation.speedup, evaluation.speedup_interval
         outcome = ratio_words(speedup, ends) if speedup else evaluation.status.value.replace("_", " ")
@@ -45,43 +34,38 @@ def trajectory_chart(
                 round=candidate.round,
                 speedup=speedup,
                 label=f"{candidate.id}: {outcome} {titles.get(candidate.idea_id or '', '')}".rstrip(),
-                css=_dot_class(candidate, found, pairs),
+                css=_dot_class(candidate, records),
                 interval=(ends[0], ends[1]) if ends else None,
             )
         )
-    lines = _lines(archive.baselines())
+    lines = _lines(records.baselines)
     if certified:
         lines.append(Line(speedup=certified, label=f"certified {ratio_text(certified)}", css="certified"))
-    return trajectory(dots, lines, _best_so_far(archive, candidates))
+    return trajectory(dots, lines, _best_so_far(records))
 
 
-def _dot_class(candidate: Candidate, found: Found, pairs: SideBySide) -> str:
-    kind = _DOTS.get(candidate.origin, "dot")
-    gain = gain_over(found.get(candidate.parent_id or ""), found.get(candidate.id), pairs)
+def _dot_class(candidate: Candidate, records: SearchRecords) -> str:
+    kind, found = _DOTS.get(candidate.origin, "dot"), records.found
+    gain = gain_over(found.get(candidate.parent_id or ""), found.get(candidate.id), records.pairs)
     return f"{kind} proven" if gain and gain.proof is Proof.FASTER else kind
 
 
-def _best_so_far(archive: Archive, candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
+def _best_so_far(records: SearchRecords) -> list[tuple[int, float]]:
     """Return by round the speedup of the kernel that the search ranks first by then; see checkpoints/ranking.py."""
-    rounds = {candidate.id: candidate.round for candidate in candidates}
-    ranked = [(rounds[e.candidate_id], e.speedup) for e in archive.ranking(SEARCHED) if e.candidate_id in rounds]
+    rounds = {candidate.id: candidate.round for candidate in records.candidates}
+    ranked = [(rounds[e.candidate_id], e.speedup) for e in records.ranked if e.candidate_id in rounds]
     first = {
         number: next((s for round_, s in ranked if round_ <= number), None) for number in sorted({*rounds.values()})
     }
     return [(number, speedup) for number, speedup in first.items() if speedup]
 
 
-def _eager_ms(baselines: Baselines | None) -> float | None:
-    entries = baselines.entries if baselines else ()
-    return next((b.median_ms for b in entries if b.name is ReferenceMode.EAGER), None)
-
-
 def _lines(baselines: Baselines | None) -> list[Line]:
-    eager_ms = _eager_ms(baselines)
+    eager_ms = baselines.eager_ms() if baselines else None
     if not baselines or not eager_ms:
         return []
     lines = [
-        Line(speedup=eager_ms / b.median_ms, label=f"{MODE_WORDS.get(b.name, b.name)} {ms_text(b.median_ms)}")
+        Line(speedup=eager_ms / b.median_ms, label=f"{mode_words(b.name)} {ms_text(b.median_ms)}")
         for b in baselines.entries
         if b.median_ms
     ]
@@ -92,20 +76,17 @@ def _lines(baselines: Baselines | None) -> list[Line]:
     return lines
 
 
-def roofline_chart(
-    archive: Archive, candidates: Sequence[Candidate], found: Found, best_id: str | None
-) -> tuple[str, Ceilings | None]:
+def roofline_chart(records: SearchRecords, best_id: str | None) -> tuple[str, Ceilings | None]:
     """Return the roofline with every right kernel, and its ceilings; "" and None where they are not recorded."""
-    baselines, description = archive.baselines(), archive.description()
+    baselines, description, found = records.baselines, records.description, records.found
     ceilings = ceilings_of(baselines.floor, description) if baselines and description else None
     if baselines is None or ceilings is None:
         return "", None
-    own = {c.id: c for c in candidates}
-    first = [e.candidate_id for e in archive.ranking(SEARCHED) if e.candidate_id in own]
+    first = [e.candidate_id for e in records.ranked if e.candidate_id in found]
     shown = {*first[:MARKS], *((best_id,) if best_id else ())}
-    marks = [mark for c in candidates if c.id in shown and (mark := _mark(c, found[c.id], baselines, best_id))]
+    marks = [mark for c in records.candidates if c.id in shown and (mark := _mark(c, found[c.id], baselines, best_id))]
     marks.sort(key=lambda mark: "best-dot" in mark.css)  # drawn last, over the others
-    if eager_ms := _eager_ms(baselines):
+    if eager_ms := baselines.eager_ms():
         marks.insert(0, Mark(ms=eager_ms, label=f"eager PyTorch: {ms_text(eager_ms)}", css="dot eager"))
     return roofline(ceilings, marks), ceilings
 
@@ -126,9 +107,9 @@ def _mark(
     return Mark(ms=ms, label=label, css=f"{kind} best-dot" if candidate.id == best_id else kind, interval_ms=spread)
 
 
-def status_bars(found: Found) -> str:
+def status_bars(records: SearchRecords) -> str:
     """Return how many evaluations ended how, as bars."""
-    counts = Counter(e.status for e in found.values() if e)
+    counts = Counter(e.status for e in records.found.values() if e)
     return bars(
         [(s.value.replace("_", " "), counts[s], "ok" if s is Status.OK else "bad") for s in Status if counts[s]]
     )

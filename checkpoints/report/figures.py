@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ridgeline.tools.wording import usd_words
@@ -15,6 +16,12 @@ def ms_text(value: float | None) -> str:
 def ratio_text(value: float | None) -> str:
     """Return a ratio with a multiplication sign."""
     return "—" if value is None else f"{value:.2f}×"
+
+
+def span_text(interval: Sequence[float]) -> str:
+    """Return the two ends of a ratio's interval."""
+    low, high = interval
+    return f"{low:.2f} to {high:.2f}"
 
 
 def seconds_text(value: float | None) -> str:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ridgeline.checkpoints.history.gains import Gain, Proof
+from ridgeline.checkpoints.history.gains import Gain
 from ridgeline.checkpoints.history.idea_results import IdeaResult
 from ridgeline.checkpoints.history.spending import Spent
-from ridgeline.checkpoints.report.wording import PROOF_MARKS, author_words, proof_words
+from ridgeline.checkpoints.report.wording import PROOF_CSS, PROOF_MARKS, author_words, proof_words
 from ridgeline.tools.records.vocabulary import IdeaOutcome
 
 IDEAS = 400
 """Ideas with a row; the earliest of a longer search are left out."""
-
-_CSS: Mapping[Proof, str] = {Proof.FASTER: "won", Proof.SLOWER: "lost", Proof.OPEN: "open"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +61,8 @@ def _verdict(result: IdeaResult) -> tuple[str, str, str]:
     Green is a gain that its interval proves, over the parent where there is one: a figure alone proves none.
     """
     if result.proven is not None:
-        return proof_words(result.proven), PROOF_MARKS[result.proven.proof], _CSS[result.proven.proof]
+        proof = result.proven.proof
+        return proof_words(result.proven), PROOF_MARKS[proof], PROOF_CSS[proof]
     if result.best is not None:
         return "its parent has no time", "≈", "open"
     if result.outcome is IdeaOutcome.IMPLEMENTATION_FAILED:

@@ -6,14 +6,15 @@ and its ancestors first, then the fastest; what is left out is said where it is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 
 from markupsafe import Markup
 
-from ridgeline.checkpoints.history.gains import Gain, SideBySide, gain_over
+from ridgeline.checkpoints.history.gains import Gain, gain_over
 from ridgeline.checkpoints.report.diffs import Diff, unified
+from ridgeline.checkpoints.report.search_records import SearchRecords
 from ridgeline.checkpoints.report.source_colours import line_count
 from ridgeline.tools.records.keys import attempt_id
 from ridgeline.tools.records.printable import printable
@@ -77,24 +78,17 @@ class _Room:
         return True
 
 
-def kernel_entries(
-    candidates: Sequence[Candidate],
-    found: Mapping[str, Evaluation | None],
-    *,
-    titles: Mapping[str, str],
-    pairs: SideBySide,
-    first: Iterable[str],
-) -> tuple[list[Kernel], int]:
+def kernel_entries(records: SearchRecords, *, first: Iterable[str]) -> tuple[list[Kernel], int]:
     """Return the kernels' entries in the order in which they were made, and how many are left out.
 
     `first` are the ids whose texts are shown before all others'.
     """
-    known = {c.id: c for c in candidates}
+    known, found, titles = {c.id: c for c in records.candidates}, records.found, records.titles
     order = list(dict.fromkeys([*(name for name in first if name in known), *known]))
     kept, room = set(order[:SHOWN]), _Room(ROOM)
     texts = {name: _texts(known[name], known, room) for name in order[:SHOWN]}
     entries = []
-    for place, candidate in enumerate(candidates):
+    for place, candidate in enumerate(records.candidates):
         if candidate.id not in kept:
             continue
         evaluation, parent = found.get(candidate.id), found.get(candidate.parent_id or "")
@@ -105,7 +99,7 @@ def kernel_entries(
                 candidate=candidate,
                 evaluation=evaluation,
                 title=titles.get(candidate.idea_id or "", ""),
-                gain=gain_over(parent, evaluation, pairs),
+                gain=gain_over(parent, evaluation, records.pairs),
                 diff=diff,
                 diff_html=diff_html,
                 against=against,

@@ -1,12 +1,12 @@
 """report.html: one search on one page that loads nothing else; also the page of a search under way.
 
-Text of models and users is escaped in five places: the template (autoescape), plots.py, roofline.py, diffs.py and
+Text of models and users is escaped in five places: the template (autoescape), svg.py, diffs.py, kernels.py and
 `colour_source`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -14,14 +14,13 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.history.gains import SideBySide, measured_side_by_side
 from ridgeline.checkpoints.history.idea_results import idea_results
-from ridgeline.checkpoints.history.lineage import certificate_of, finding
+from ridgeline.checkpoints.history.lineage import certificate_of
 from ridgeline.checkpoints.history.over_pytorch import over_each
-from ridgeline.checkpoints.history.progress import progress
-from ridgeline.checkpoints.history.spending import calls_by_candidate, spent_by_idea
+from ridgeline.checkpoints.history.progress import Progress, progress
+from ridgeline.checkpoints.history.spending import spending
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
-from ridgeline.checkpoints.report.charts import MODE_WORDS, roofline_chart, status_bars, trajectory_chart
+from ridgeline.checkpoints.report.charts import roofline_chart, status_bars, trajectory_chart
 from ridgeline.checkpoints.report.figures import (
     bytes_text,
     count_text,
@@ -29,15 +28,18 @@ from ridgeline.checkpoints.report.figures import (
     plain_text,
     ratio_text,
     seconds_text,
+    span_text,
     usd_text,
 )
 from ridgeline.checkpoints.report.ideas import idea_rows, tally
 from ridgeline.checkpoints.report.kernels import anchor, kernel_entries
+from ridgeline.checkpoints.report.search_records import SearchRecords
 from ridgeline.checkpoints.report.source_colours import colour_source, line_count
 from ridgeline.checkpoints.report.tree import lineage_tree
 from ridgeline.checkpoints.report.winner_use import winner_use
 from ridgeline.checkpoints.report.wording import (
     COMPARED,
+    PROOF_CSS,
     PROOF_MARKS,
     RANKING,
     author_words,
@@ -54,22 +56,26 @@ from ridgeline.checkpoints.result import choose_best
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.tools.records.printable import printable
-from ridgeline.tools.records.results import Evaluation
-from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import SEARCHED, RunState
+from ridgeline.tools.records.reference_mode import mode_words
+from ridgeline.tools.records.vocabulary import RunState
 
 
-def render_report(archive: Archive, result: dict[str, Any], *, state_words: str, version: str = "") -> str:
+def render_report(
+    archive: Archive, result: dict[str, Any], *, state_words: str, version: str = "", now: Progress | None = None
+) -> str:
     """Return the page for a search whose result.json is `result`; `state_words` say how it ended.
 
-    `version` of a page that is served and asks its server for what is new (templates/live.js); "" of a file.
+    `version` of a page that is served and asks its server for what is new (templates/live.js); "" of a file. `now` is how
+    far the search has come, where the caller has read it: a page shows it while the search runs.
     """
-    template = page_environment().get_template("report.html.j2")
-    return template.render(_context(archive, result) | {"state_words": state_words, "version": version})
+    shown = (now or progress(archive)) if result["state"] == RunState.RUNNING else None
+    context = _context(archive, result) | {"state_words": state_words, "version": version, "progress": shown}
+    return page_environment().get_template("report.html.j2").render(context)
 
 
+@cache
 def page_environment() -> Environment:
-    """Return the templates' environment, which escapes every text."""
+    """Return the templates' environment, which escapes every text; it keeps them compiled."""
     environment = Environment(
         loader=FunctionLoader(read_template),
         autoescape=True,
@@ -79,10 +85,16 @@ def page_environment() -> Environment:
         finalize=_shown,
     )
     environment.filters.update(
-        ms=ms_text, ratio=ratio_text, seconds=seconds_text, usd=usd_text, count=count_text, bytes=bytes_text
+        ms=ms_text,
+        ratio=ratio_text,
+        span=span_text,
+        seconds=seconds_text,
+        usd=usd_text,
+        count=count_text,
+        bytes=bytes_text,
     )
     environment.filters.update(author=author_words, proof=proof_words)
-    environment.globals["PROOF_MARKS"] = PROOF_MARKS
+    environment.globals.update(PROOF_CSS=PROOF_CSS, PROOF_MARKS=PROOF_MARKS)
     return environment
 
 
@@ -101,46 +113,39 @@ def _shown(value: Any) -> Any:
 
 
 def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
-    candidates, pairs = archive.candidates(), measured_side_by_side(archive)
-    found = {c.id: finding(archive, c.id) for c in candidates}
-    ideas, ideas_left_out = idea_rows(idea_results(archive), spent_by_idea(archive))
-    is_running = result["state"] == RunState.RUNNING
+    records = SearchRecords.read(archive)
+    spent = spending(archive)
+    ideas, ideas_left_out = idea_rows(idea_results(archive), spent.by_idea)
     return {
         "result": result,
-        "is_keyless": archive.run().is_keyless,
-        "progress": progress(archive) if is_running else None,
+        "is_keyless": records.run.is_keyless,
         "replay_words": replay_words(result["replay"]),
         "device_name": (result["device"] or {}).get("name", "unknown device"),
-        "environment": _environment_rows(archive.run(), result),
-        "floor": archive.baselines(),
-        "statuses": Markup(status_bars(found)),
-        "evaluated": sum(1 for e in found.values() if e),
+        "environment": _environment_rows(records.run, result),
+        "floor": records.baselines,
+        "statuses": Markup(status_bars(records)),
+        "evaluated": sum(1 for e in records.found.values() if e),
         "ideas": ideas,
         "ideas_left_out": ideas_left_out,
         "tally": tally(ideas),
-        "found": found,
-        "speedups": {candidate_id: e.speedup for candidate_id, e in found.items() if e},
+        "found": records.found,
+        "speedups": {candidate_id: e.speedup for candidate_id, e in records.found.items() if e},
         "certificate": certificate_rows(archive.certificate()),
-        "anchors": {c.id: anchor(place) for place, c in enumerate(candidates)},
-        **_about_best(archive, result, candidates, found, pairs),
-        **_about_kernels(archive, result, candidates, found, pairs),
+        "anchors": {c.id: anchor(place) for place, c in enumerate(records.candidates)},
+        **_about_best(archive, result, records),
+        **_about_kernels(result, records),
+        "calls": spent.by_candidate,
     }
 
 
-def _about_best(
-    archive: Archive,
-    result: dict[str, Any],
-    candidates: list[Candidate],
-    found: Mapping[str, Evaluation | None],
-    pairs: SideBySide,
-) -> dict[str, Any]:
+def _about_best(archive: Archive, result: dict[str, Any], records: SearchRecords) -> dict[str, Any]:
     best = result["best"]
     certificate = certificate_of(archive, best["id"]) if best else None
     is_certified = certifies(certificate, best["id"] if best else None)
     again = certificate.get("baselines") if certificate else None
     winner = archive.candidate(best["id"]) if best else None
     source = winner.source if winner else ""
-    chart, ceilings = roofline_chart(archive, candidates, found, best["id"] if best else None)
+    chart, ceilings = roofline_chart(records, best["id"] if best else None)
     certified = best["speedup"] if best and is_certified else None
     return {
         "best": best,
@@ -155,7 +160,7 @@ def _about_best(
         "label_words": labels_in_words(best["labels"]) if best else "",
         "baselines": _baseline_rows(best, again or result["baselines"]),
         "is_measured_again": bool(again),
-        "chart": Markup(trajectory_chart(archive, candidates, found, pairs, certified)),
+        "chart": Markup(trajectory_chart(records, certified)),
         "roofline": Markup(chart),
         "ceilings": ceilings,
         "use": winner_use(archive, choose_best(archive)),
@@ -164,28 +169,19 @@ def _about_best(
     }
 
 
-def _about_kernels(
-    archive: Archive,
-    result: dict[str, Any],
-    candidates: list[Candidate],
-    found: Mapping[str, Evaluation | None],
-    pairs: SideBySide,
-) -> dict[str, Any]:
+def _about_kernels(result: dict[str, Any], records: SearchRecords) -> dict[str, Any]:
     best_id = result["best"]["id"] if result["best"] else None
-    tree = lineage_tree(candidates, found, best_id)
+    tree = lineage_tree(records.candidates, records.found, best_id)
     first = [n.candidate.id for n in tree.nodes if n.is_on_path]
-    first += [e.candidate_id for e in archive.ranking(SEARCHED)]
-    ideas = {i.id: i for i in archive.ideas()}
-    titles = {name: idea.title for name, idea in ideas.items()}
-    kernels, left_out = kernel_entries(candidates, found, titles=titles, pairs=pairs, first=first)
+    first += [e.candidate_id for e in records.ranked]
+    kernels, left_out = kernel_entries(records, first=first)
     return {
         "tree": tree,
         "gains": {k.candidate.id: k.gain for k in kernels if k.gain},
-        "titles": titles,
-        "second_parents": {i.id: i.second_parent_id for i in ideas.values() if i.second_parent_id},
+        "titles": records.titles,
+        "second_parents": {i.id: i.second_parent_id for i in records.ideas if i.second_parent_id},
         "kernels": kernels,
         "kernels_left_out": left_out,
-        "calls": calls_by_candidate(archive),
     }
 
 
@@ -193,14 +189,13 @@ def _headline(best: dict[str, Any] | None, certificate: dict[str, Any] | None) -
     if not best:
         return {"figure": "—", "text": "No kernel passed verification.", "css": "none"}
     speedup = best["speedup"] or 0.0
-    low, high = best["speedup_ci95"] or (speedup, speedup)
     is_certified = certifies(certificate, best["id"])
     standing = "certified" if is_certified else doubt(best, certified=False)
     if certificate and not is_certified:
         standing += f" ({certificate['reason']})"
     unproven = unproven_words(best)
     but = f", but {unproven}" if unproven else ""
-    text = f"as fast as eager PyTorch{but}, {standing}; 95 % interval {low:.2f} to {high:.2f}"
+    text = f"as fast as eager PyTorch{but}, {standing}; 95 % interval {span_text(best['speedup_ci95'] or (speedup, speedup))}"
     precision = best["precision_class"] or "unknown"
     css = "gain" if is_certified and not unproven else "none"
     return {"figure": f"{speedup:.2f}×", "text": f"{text}, {precision} precision.", "css": css}
@@ -209,10 +204,7 @@ def _headline(best: dict[str, Any] | None, certificate: dict[str, Any] | None) -
 def _baseline_rows(best: dict[str, Any] | None, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return PyTorch's times, each with the best kernel's speedup over it, derived from the headline's speedup."""
     over = over_each(best["speedup"], best["precision_class"], entries) if best else {}
-    return [
-        entry | {"label": MODE_WORDS.get(entry["name"], entry["name"]), "speedup": over.get(entry["name"])}
-        for entry in entries
-    ]
+    return [entry | {"label": mode_words(entry["name"]), "speedup": over.get(entry["name"])} for entry in entries]
 
 
 def _environment_rows(run: RunRecord, result: dict[str, Any]) -> list[tuple[str, str]]:

@@ -10,16 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
-from ridgeline.checkpoints.report.plots import spread
+from ridgeline.checkpoints.report.svg import LogScale, circle, labels, line, picture, text, tip
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.results import Floor
 
 WIDTH, HEIGHT = 900, 430
 LEFT, RIGHT, TOP, BOTTOM = 84, 190, 30, 62
 _COLUMN = 120  # width in which the marks stand side by side
-_LINE_GAP = 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,20 +74,8 @@ def ceilings_of(floor: Floor, description: Description) -> Ceilings | None:
 class _Axes:
     """Intensity to x and GFLOP/s to y, both logarithmic."""
 
-    low_x: float
-    high_x: float
-    low_y: float
-    high_y: float
-
-    def x(self, intensity: float) -> float:
-        inside = min(max(intensity, self.low_x), self.high_x)
-        share = math.log(inside / self.low_x) / math.log(self.high_x / self.low_x)
-        return LEFT + (WIDTH - LEFT - RIGHT) * share
-
-    def y(self, gflops: float) -> float:
-        inside = min(max(gflops, self.low_y), self.high_y)
-        share = math.log(inside / self.low_y) / math.log(self.high_y / self.low_y)
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
+    x: LogScale
+    y: LogScale
 
 
 def roofline(ceilings: Ceilings, marks: Sequence[Mark]) -> str:
@@ -100,22 +86,21 @@ def roofline(ceilings: Ceilings, marks: Sequence[Mark]) -> str:
     wanted: list[tuple[float, str, str]] = []
     for name, rate in sorted(ceilings.units.items(), key=lambda unit: unit[1]):
         css = "level" if name == ceilings.unit else "level other"
-        begin = axes.x(max(rate / ceilings.gbps, axes.low_x))
-        body.append(_line(begin, axes.y(rate), WIDTH - RIGHT, axes.y(rate), css))
+        begin = axes.x.at(max(rate / ceilings.gbps, axes.x.low))
+        body.append(line(begin, axes.y.at(rate), WIDTH - RIGHT, axes.y.at(rate), css))
         allowed = "" if name == ceilings.unit else ", not this problem's"
-        wanted.append((axes.y(rate), f"{name} {rate:,.0f} GFLOP/s{allowed}", "level-label"))
-    x, top = axes.x(ceilings.intensity), axes.y(ceilings.roof(ceilings.intensity))
+        wanted.append((axes.y.at(rate), f"{name} {rate:,.0f} GFLOP/s{allowed}", "level-label"))
+    x, top = axes.x.at(ceilings.intensity), axes.y.at(ceilings.roof(ceilings.intensity))
     body.append(_column(x, ceilings))
-    body.append(_line(x, top, x, HEIGHT - BOTTOM, "lead"))
+    body.append(line(x, top, x, HEIGHT - BOTTOM, "lead"))
     body.append(_floor(x, top, ceilings))
     body += _marks(axes, ceilings, marks)
-    body += _labels(wanted)
+    body += labels(WIDTH - RIGHT, wanted)
     title = (
         f"Roofline: {ceilings.intensity:.3g} FLOPs a byte; memory {ceilings.gbps:.3g} GB/s, "
         f"{ceilings.unit} {ceilings.units[ceilings.unit]:.4g} GFLOP/s; {len(marks)} marks"
     )
-    label = escape(title)
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(body)}</svg>'
+    return picture(WIDTH, HEIGHT, title, body)
 
 
 def _fit(ceilings: Ceilings, rates: Sequence[float]) -> _Axes:
@@ -123,23 +108,22 @@ def _fit(ceilings: Ceilings, rates: Sequence[float]) -> _Axes:
     near = (ceilings.intensity, ridge)
     high = max(ceilings.units.values())
     low = min([*rates, ceilings.roof(ceilings.intensity)])
+    lowest = max(low / 2, high / 1e5)  # a kernel slower than that lies on the edge
     return _Axes(
-        low_x=min(near) / 6,
-        high_x=max(near) * 6,
-        low_y=max(low / 2, high / 1e5),  # a kernel slower than that lies on the edge
-        high_y=max([high, *rates]) * 1.6,
+        x=LogScale(low=min(near) / 6, high=max(near) * 6, begin=LEFT, end=WIDTH - RIGHT),
+        y=LogScale(low=lowest, high=max([high, *rates]) * 1.6, begin=HEIGHT - BOTTOM, end=TOP),
     )
 
 
 def _grid(axes: _Axes) -> str:
     bottom, right, parts = HEIGHT - BOTTOM, WIDTH - RIGHT, []
-    for tick in _ticks(axes.low_y, axes.high_y):
-        parts.append(_line(LEFT, axes.y(tick), right, axes.y(tick), "grid"))
-        parts.append(_text(LEFT - 9, axes.y(tick) + 4, f"{tick:,g}", "tick end"))
-    for tick in _ticks(axes.low_x, axes.high_x):
-        parts.append(_line(axes.x(tick), TOP, axes.x(tick), bottom, "grid"))
-        parts.append(_text(axes.x(tick), bottom + 18, f"{tick:,g}", "tick middle"))
-    parts.append(_text((LEFT + right) / 2, HEIGHT - 14, "FLOPs a compulsory byte, log scale", "axis middle"))
+    for tick in _ticks(axes.y.low, axes.y.high):
+        parts.append(line(LEFT, axes.y.at(tick), right, axes.y.at(tick), "grid"))
+        parts.append(text(LEFT - 9, axes.y.at(tick) + 4, f"{tick:,g}", "tick end"))
+    for tick in _ticks(axes.x.low, axes.x.high):
+        parts.append(line(axes.x.at(tick), TOP, axes.x.at(tick), bottom, "grid"))
+        parts.append(text(axes.x.at(tick), bottom + 18, f"{tick:,g}", "tick middle"))
+    parts.append(text((LEFT + right) / 2, HEIGHT - 14, "FLOPs a compulsory byte, log scale", "axis middle"))
     middle = (TOP + bottom) / 2
     parts.append(
         f'<text class="axis middle" transform="translate(16 {middle:.0f}) rotate(-90)">GFLOP/s, log scale</text>'
@@ -156,9 +140,9 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _slope(axes: _Axes, ceilings: Ceilings) -> str:
     """Return the ceiling of memory up to the fastest unit's, with its rate along it."""
-    begin = max(axes.low_x, axes.low_y / ceilings.gbps)
-    end = min(max(ceilings.units.values()) / ceilings.gbps, axes.high_x)
-    x1, y1, x2, y2 = axes.x(begin), axes.y(begin * ceilings.gbps), axes.x(end), axes.y(end * ceilings.gbps)
+    begin = max(axes.x.low, axes.y.low / ceilings.gbps)
+    end = min(max(ceilings.units.values()) / ceilings.gbps, axes.x.high)
+    x1, y1, x2, y2 = axes.x.at(begin), axes.y.at(begin * ceilings.gbps), axes.x.at(end), axes.y.at(end * ceilings.gbps)
     angle = math.degrees(math.atan2(y2 - y1, x2 - x1))
     share = 0.3
     x, y = x1 + (x2 - x1) * share, y1 + (y2 - y1) * share
@@ -166,20 +150,20 @@ def _slope(axes: _Axes, ceilings: Ceilings) -> str:
         f'<text class="floor-label middle" transform="translate({x - 6:.1f} {y - 8:.1f}) rotate({angle:.1f})">'
         f"memory {ceilings.gbps:,.4g} GB/s</text>"
     )
-    return _line(x1, y1, x2, y2, "floor") + words
+    return line(x1, y1, x2, y2, "floor") + words
 
 
 def _column(x: float, ceilings: Ceilings) -> str:
     """Return the column that stands for one intensity, with its words."""
     height = HEIGHT - TOP - BOTTOM
     band = f'<rect class="band" x="{x - _COLUMN / 2:.1f}" y="{TOP}" width="{_COLUMN}" height="{height}"/>'
-    return band + _text(x, TOP - 7, f"all at {ceilings.intensity:.3g} FLOPs a byte", "tick middle")
+    return band + text(x, TOP - 7, f"all at {ceilings.intensity:.3g} FLOPs a byte", "tick middle")
 
 
 def _floor(x: float, y: float, ceilings: Ceilings) -> str:
     size = 6
     path = f"M{x:.1f},{y - size:.1f}l{size},{size}l-{size},{size}l-{size},-{size}z"
-    return f'<path class="roof" d="{path}"><title>floor: {ceilings.floor_ms:.4g} ms</title></path>'
+    return f'<path class="roof" d="{path}">{tip(f"floor: {ceilings.floor_ms:.4g} ms")}</path>'
 
 
 def _marks(axes: _Axes, ceilings: Ceilings, marks: Sequence[Mark]) -> list[str]:
@@ -188,30 +172,11 @@ def _marks(axes: _Axes, ceilings: Ceilings, marks: Sequence[Mark]) -> list[str]:
     for place, mark in enumerate(marks):
         if not mark.ms > 0:
             continue
-        x = axes.x(ceilings.intensity) + _COLUMN * ((place + 0.5) / len(marks) - 0.5)
-        y = axes.y(ceilings.flops / mark.ms / 1e6)
+        x = axes.x.at(ceilings.intensity) + _COLUMN * ((place + 0.5) / len(marks) - 0.5)
+        y = axes.y.at(ceilings.flops / mark.ms / 1e6)
         if mark.interval_ms and with_whiskers and min(mark.interval_ms) > 0:
-            ends = [axes.y(ceilings.flops / ms / 1e6) for ms in mark.interval_ms]
-            drawn.append(_line(x, ends[0], x, ends[1], "whisker"))
+            ends = [axes.y.at(ceilings.flops / ms / 1e6) for ms in mark.interval_ms]
+            drawn.append(line(x, ends[0], x, ends[1], "whisker"))
         size = 5.5 if "eager" in mark.css or "best-dot" in mark.css else 3.6
-        drawn.append(
-            f'<circle class="{mark.css}" cx="{x:.1f}" cy="{y:.1f}" r="{size}"><title>{escape(mark.label)}</title></circle>'
-        )
+        drawn.append(circle(x, y, size, mark.css, mark.label))
     return drawn
-
-
-def _labels(wanted: Sequence[tuple[float, str, str]]) -> list[str]:
-    edge = WIDTH - RIGHT
-    placed = spread([each[0] for each in wanted], gap=_LINE_GAP)
-    return [
-        f'<path class="lead" d="M{edge},{anchor:.1f}L{edge + 12},{y:.1f}"/>{_text(edge + 16, y + 4, label, css)}'
-        for y, (anchor, label, css) in zip(placed, wanted, strict=True)
-    ]
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
-    return f'<line class="{css}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
-
-
-def _text(x: float, y: float, text: str, css: str) -> str:
-    return f'<text class="{css}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from markupsafe import Markup
 
-from ridgeline.checkpoints.history.gains import Gain, Proof
+from ridgeline.checkpoints.history.gains import Gain
+from ridgeline.checkpoints.report.figures import span_text
 from ridgeline.checkpoints.report.page import page_environment
-from ridgeline.checkpoints.report.wording import PROOF_MARKS, proof_words
+from ridgeline.checkpoints.report.svg import LogScale, line, picture
+from ridgeline.checkpoints.report.wording import PROOF_CSS
 from ridgeline.checkpoints.runs.suite import FAST_P, Row, Suite, scores
 from ridgeline.checkpoints.storage.own_files import replace_file
 
 FILE_NAME = "suite.html"
-_BARS: Mapping[Proof, str] = {Proof.FASTER: "won-bar", Proof.SLOWER: "lost-bar", Proof.OPEN: "open-bar"}
 _BAR_WIDTH, _BAR_HEIGHT, _MARGIN = 240, 22, 8
 
 
@@ -43,7 +44,7 @@ def write_suite_page(folder: Path, suite: Suite) -> None:
 
 def render_suite(suite: Suite, *, name: str, reported: set[str]) -> str:
     """Return the page of a suite; `reported` are the run folders that hold a report."""
-    scale = _Scale.of(suite.rows)
+    scale = _scale(suite.rows)
     shown = [_shown(row, scale, has_report=row.run in reported) for row in suite.rows]
     template = page_environment().get_template("suite.html.j2")
     return template.render(
@@ -52,48 +53,34 @@ def render_suite(suite: Suite, *, name: str, reported: set[str]) -> str:
         rows=shown,
         scores=scores(suite.rows),
         fast_p=[f"{p:g}" for p in FAST_P],
-        marks=PROOF_MARKS,
-        words=proof_words,
         has_bars=any(each.bar for each in shown),
     )
 
 
-def _shown(row: Row, scale: _Scale, *, has_report: bool) -> _Shown:
+def _shown(row: Row, scale: LogScale, *, has_report: bool) -> _Shown:
     gain = Gain(ratio=row.speedup, interval=row.speedup_ci95, is_side_by_side=True) if row.speedup else None
     # "./" keeps a folder's name from being read as a scheme
     link = f"./{quote(row.run)}/report.html" if has_report else ""
-    return _Shown(row=row, gain=gain, bar=Markup(scale.bar(gain)) if gain else Markup(), link=link)
+    return _Shown(row=row, gain=gain, bar=_bar(gain, scale) if gain else Markup(), link=link)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scale:
-    """Speedups to x on one logarithmic axis for all rows."""
+def _scale(rows: Sequence[Row]) -> LogScale:
+    """Return the one scale of speedups that shows every row, and 1."""
+    ends = [end for row in rows for end in (*(row.speedup_ci95 or ()), row.speedup) if end]
+    known = [end for end in ends if end > 0 and math.isfinite(end)]
+    low, high = min([*known, 1.0]) / 1.1, max([*known, 1.0]) * 1.1
+    return LogScale(low=low, high=high, begin=_MARGIN, end=_BAR_WIDTH - _MARGIN)
 
-    low: float
-    high: float
 
-    @classmethod
-    def of(cls, rows: Sequence[Row]) -> _Scale:
-        """Return the scale that shows every row, and 1."""
-        ends = [end for row in rows for end in (*(row.speedup_ci95 or ()), row.speedup) if end]
-        known = [end for end in ends if end > 0 and math.isfinite(end)]
-        return cls(low=min([*known, 1.0]) / 1.1, high=max([*known, 1.0]) * 1.1)
-
-    def x(self, speedup: float) -> float:
-        """Return the x of a speedup."""
-        inside = min(max(speedup, self.low), self.high)
-        share = math.log(inside / self.low) / math.log(self.high / self.low)
-        return _MARGIN + (_BAR_WIDTH - 2 * _MARGIN) * share
-
-    def bar(self, gain: Gain) -> str:
-        """Return a row's interval as a bar with its figure as a dot, and a line at 1."""
-        middle, one = _BAR_HEIGHT / 2, self.x(1.0)
-        low, high = (self.x(end) for end in gain.interval or (gain.ratio, gain.ratio))
-        words = f"{gain.ratio:.2f}" + (f", {gain.interval[0]:.2f} to {gain.interval[1]:.2f}" if gain.interval else "")
-        css = _BARS[gain.proof]
-        return (
-            f'<svg viewBox="0 0 {_BAR_WIDTH} {_BAR_HEIGHT}" role="img" aria-label="{words}">'
-            f'<line class="lead" x1="{one:.1f}" x2="{one:.1f}" y1="0" y2="{_BAR_HEIGHT}"/>'
-            f'<rect class="{css}" x="{low:.1f}" y="{middle - 5:g}" width="{max(high - low, 1.5):.1f}" height="10" rx="2"/>'
-            f'<circle class="point" cx="{self.x(gain.ratio):.1f}" cy="{middle:g}" r="2.6"/></svg>'
-        )
+def _bar(gain: Gain, scale: LogScale) -> Markup:
+    """Return a row's interval as a bar with its figure as a dot, and a line at 1."""
+    middle, one = _BAR_HEIGHT / 2, scale.at(1.0)
+    low, high = (scale.at(end) for end in gain.interval or (gain.ratio, gain.ratio))
+    words = f"{gain.ratio:.2f}" + (f", {span_text(gain.interval)}" if gain.interval else "")
+    css = f"{PROOF_CSS[gain.proof]}-bar"
+    body = (
+        line(one, 0, one, _BAR_HEIGHT, "lead"),
+        f'<rect class="{css}" x="{low:.1f}" y="{middle - 5:g}" width="{max(high - low, 1.5):.1f}" height="10" rx="2"/>',
+        f'<circle class="point" cx="{scale.at(gain.ratio):.1f}" cy="{middle:g}" r="2.6"/>',
+    )
+    return Markup(picture(_BAR_WIDTH, _BAR_HEIGHT, words, body))

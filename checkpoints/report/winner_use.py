@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 from dataclasses import dataclass
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import Best
 from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.tools.records.dtypes import contiguous_strides
 from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.vocabulary import ArgKind, Interface
 
@@ -18,7 +18,6 @@ from ridgeline.tools.records.vocabulary import ArgKind, Interface
 class WinnerUse:
     """What a user of the best kernel has to know."""
 
-    file_name: str
     shell_run: str  # the folder's name, quoted for a shell
     python_run: str  # … as a Python literal
     is_certified: bool
@@ -37,7 +36,6 @@ def winner_use(archive: Archive, best: Best | None) -> WinnerUse | None:
     is_certified = certifies(certificate, best.candidate.id)
     flags = stored.get("flags") if is_certified else build.flags if build else ()
     return WinnerUse(
-        file_name=best.file_name,
         shell_run=shlex.quote(archive.path.parent.name),
         python_run=json.dumps(archive.path.parent.name, ensure_ascii=False),
         is_certified=is_certified,
@@ -53,6 +51,6 @@ def _passed(arg: ArgSpec) -> str:
     if arg.kind is ArgKind.SCALAR:
         return f"{arg.dtype}, nominally {arg.value}"
     shape = " × ".join(map(str, arg.shape)) or "one value"
-    in_order = tuple(math.prod(arg.shape[place + 1 :]) for place in range(len(arg.shape)))
-    strides = f", strides {' × '.join(map(str, arg.strides))}" if arg.strides and arg.strides != in_order else ""
+    is_in_order = not arg.strides or arg.strides == contiguous_strides(arg.shape)
+    strides = "" if is_in_order else f", strides {' × '.join(map(str, arg.strides))}"
     return f"{arg.dtype}, {shape}{strides}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ridgeline.checkpoints.history.gains import Gain, Proof
+from ridgeline.checkpoints.report.figures import span_text
 from ridgeline.checkpoints.result import STATE_WORDS
 from ridgeline.checkpoints.run_record import KEYLESS
 from ridgeline.checkpoints.runs.folders import RESUMABLE
@@ -135,7 +136,7 @@ def unproven_words(best: Best) -> str:
 def interval_words(best: Best, ratio: str) -> str:
     """Return "2.51x (95 % 1.64 to 3.10)" of one of the kernel's ratios, by its name in result.json."""
     interval = best.get(f"{ratio}_ci95")
-    span = f" (95 % {interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
+    span = f" (95 % {span_text(interval)})" if interval else ""
     return f"{best[ratio]:.2f}x{span}"
 
 
@@ -147,6 +148,8 @@ PROOF_WORDS: Mapping[Proof, str] = {
 """What the interval of a gain proves; every page that shows one takes these words."""
 PROOF_MARKS: Mapping[Proof, str] = {Proof.FASTER: "▲", Proof.SLOWER: "▼", Proof.OPEN: "≈"}
 """The same as a mark, for who does not see its colour."""
+PROOF_CSS: Mapping[Proof, str] = {Proof.FASTER: "won", Proof.SLOWER: "lost", Proof.OPEN: "open"}
+"""The same as a class of templates/style.css."""
 
 
 def proof_words(gain: Gain) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.idea_results import IdeaResult, idea_results
-from ridgeline.checkpoints.history.lineage import finding
+from ridgeline.checkpoints.history.lineage import findings
 from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.result import build_result, choose_best, evaluation_line
@@ -208,7 +208,7 @@ def open_run(path: Path | str) -> Run:
 
 def _read(archive: Archive, path: Path) -> Run:
     run, result, baselines = archive.run(), build_result(archive), archive.baselines()
-    best = choose_best(archive)
+    best, found = choose_best(archive), findings(archive)
     return Run(
         path=path,
         problem=run.problem_name,
@@ -216,7 +216,7 @@ def _read(archive: Archive, path: Path) -> Run:
         state=str(state_now(archive.path.parent, run)),
         rounds=tuple(_round(entry) for entry in result["history"]),
         ideas=tuple(_idea(each) for each in idea_results(archive)),
-        candidates=tuple(_candidate(c, finding(archive, c.id), baselines) for c in archive.candidates()),
+        candidates=tuple(_candidate(c, found.get(c.id), baselines) for c in archive.candidates()),
         best=_candidate(best.candidate, best.evaluation, baselines) if best else None,
         _result=result,
         _certificate=archive.certificate(),

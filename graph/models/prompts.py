@@ -6,7 +6,6 @@ have seen them. What changes seldom stands before what changes often.
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from ridgeline.graph.models.showing.shown_kernels import (
 )
 from ridgeline.graph.models.showing.told_ideas import told_ideas
 from ridgeline.tools.machine.architecture import has_clusters
+from ridgeline.tools.records.dtypes import contiguous_strides
 from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.vocabulary import ArgKind, Category, Interface
@@ -73,12 +73,8 @@ def describe_argument(arg: ArgSpec, interface: Interface = Interface.C) -> str:
         return f"{name}: None, not passed"
     if arg.kind is ArgKind.SCALAR:
         return f"{name}: {arg.role} scalar {arg.dtype}, nominally {arg.value}"
-    strides = "" if arg.strides == _contiguous(arg.shape) else f", strides {tuple(arg.strides)}"
+    strides = "" if arg.strides == contiguous_strides(arg.shape) else f", strides {tuple(arg.strides)}"
     return f"{name}: {arg.role} {arg.dtype} {tuple(arg.shape)}{strides}"
-
-
-def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 def render(template: str, **values: Any) -> str:

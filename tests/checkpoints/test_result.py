@@ -105,6 +105,11 @@ def test_comparison_in_which_a_kernel_failed_is_no_speedup_over_the_seed(filled:
     crashed = FailedComparison(finding=Finding(code=ReasonCode.CRASHED, reason="killed by SIGSEGV"), at_fault=1)
     filled.save("comparisons", comparison_key("r1i1v0a0", "seed-naive", "builds"), "r1i1v0a0", crashed)
     assert speedup_vs_seed(filled, "r1i1v0a0") is None
+    earlier = Comparison(ratio=0.5, ratio_ci95=(0.4, 0.6), first_ms=0.5, second_ms=1.0, blocks=9)
+    filled.save("comparisons", comparison_key("r1i2v0a0", "seed-naive", "builds"), "r1i2v0a0", earlier)
+    assert speedup_vs_seed(filled, "r1i2v0a0") is not None
+    filled.save("comparisons", comparison_key("r1i2v0a0", "seed-naive", "newer"), "r1i2v0a0", crashed)
+    assert speedup_vs_seed(filled, "r1i2v0a0") is None
 
 
 def test_evaluate_line_has_every_field_for_success_and_failure(story: SimpleNamespace) -> None:

@@ -1,7 +1,8 @@
-"""The size of a dtype's element and of a strided tensor, for those who must not import torch."""
+"""The size of a dtype's element, the strides of a tensor and what they span, for those who must not import torch."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 _NAMES_OF_SIZE = {
@@ -21,6 +22,11 @@ def element_bytes(dtype: str) -> int:
         KeyError: torch has no such dtype, or no kernel is given one.
     """
     return _SIZES[dtype]
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of a row-major tensor."""
+    return tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
 
 
 def spanned_elements(shape: Sequence[int], strides: Sequence[int]) -> int:

@@ -85,16 +85,23 @@ class Baselines(Record):
         ran = [b for b in self.entries if b.median_ms is not None and is_within(b.precision_class, loosest)]
         return min(ran, key=lambda b: b.median_ms or 0.0) if ran else None
 
-    def steady_ms(self, timing: Timing, precision_class: PrecisionClass | None) -> float | None:
-        """Return a kernel's time where eager takes what it takes here: a machine's speed drifts, the paired speedup does not.
+    def eager_ms(self, precision_class: PrecisionClass | None = None) -> float | None:
+        """Return the time of the eager that a kernel of this class is timed against; None where it has none.
 
-        Eager is the one that the kernel was timed against, with TF32 for a reduced class. Where either figure is missing it
-        is the time as measured.
+        It is eager with TF32 for a reduced class, where that was measured.
         """
         is_reduced = precision_class is not None and precision_class.is_reduced
         modes = (ReferenceMode.EAGER_TF32, ReferenceMode.EAGER) if is_reduced else (ReferenceMode.EAGER,)
         times = {b.name: b.median_ms for b in self.entries}
-        eager_ms = next((found for mode in modes if (found := times.get(mode))), None)
+        return next((found for mode in modes if (found := times.get(mode))), None)
+
+    def steady_ms(self, timing: Timing, precision_class: PrecisionClass | None) -> float | None:
+        """Return a kernel's time where eager takes what it takes here: a machine's speed drifts, the paired speedup does not.
+
+        Eager is the one that the kernel was timed against; see `eager_ms`. Where either figure is missing it is the time as
+        measured.
+        """
+        eager_ms = self.eager_ms(precision_class)
         return eager_ms / timing.speedup if eager_ms and timing.speedup else timing.median_ms
 
 

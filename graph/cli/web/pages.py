@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.history.progress import progress
+from ridgeline.checkpoints.history.progress import Progress, progress
 from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.result import build_result
@@ -74,19 +74,20 @@ def _read(run_dir: Path, version: str) -> Shown:
         run = archive.run()
         state = state_now(run_dir, run)
         result = build_result(archive) | ({"state": state} if state == RunState.RUNNING else {})
-        page = render_report(archive, result, state_words=ending(state, run.stop_reason), version=version)
-        status = _status(archive, result, state) | {"version": version, "run": run_dir.name}
+        now = progress(archive)
+        page = render_report(archive, result, state_words=ending(state, run.stop_reason), version=version, now=now)
+        status = _status(archive, result, state, now) | {"version": version, "run": run_dir.name}
     return Shown(page=page.encode(), status=json.dumps(status, allow_nan=False).encode())
 
 
-def _status(archive: Archive, result: dict[str, Any], state: str) -> dict[str, Any]:
-    now, best = progress(archive), result["best"]
+def _status(archive: Archive, result: dict[str, Any], state: str, now: Progress) -> dict[str, Any]:
+    best = result["best"]
     return {
         "problem": result["problem"],
         "state": str(state),
         "round": now.round,
         "rounds": now.rounds,
-        "candidates": len(archive.candidates()),
+        "candidates": now.candidates,
         "unjudged": len(now.unjudged),
         "open_calls": len(now.calls),
         "best": {name: best[name] for name in ("id", "idea", "speedup", "speedup_ci95")} if best else None,

@@ -6,6 +6,7 @@ from typing import Any
 
 from ridgeline.graph.offline.program import layout
 from ridgeline.graph.offline.program.ir import NotCovered
+from ridgeline.tools.records.dtypes import contiguous_strides
 from ridgeline.tools.records.problem import ArgSpec, Description
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
@@ -48,7 +49,7 @@ def arguments_of(graph: Graph, description: Description) -> dict[str, ArgSpec]:
 
 def is_contiguous(spec: ArgSpec) -> bool:
     """Tell whether an argument's elements lie in order without gaps."""
-    return layout.is_contiguous(spec.shape, spec.strides or layout.contiguous_strides(spec.shape))
+    return layout.is_contiguous(spec.shape, spec.strides or contiguous_strides(spec.shape))
 
 
 def number(literal: Any) -> float:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ridgeline.graph.offline.program.ir import NotCovered
+from ridgeline.tools.records.dtypes import contiguous_strides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +27,6 @@ class View:
                 raise NotCovered(f"broadcast of {self.shape} to {shape}")
             strides.append(0 if size == 1 else stride)
         return tuple(strides)
-
-
-def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides of a row-major tensor."""
-    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

@@ -27,6 +27,7 @@ from ridgeline.graph.offline.program.grid import grid_of, is_reducing
 from ridgeline.graph.offline.program.ir import Builder, Load, NotCovered, Output, RowProgram, Space, Value
 from ridgeline.graph.offline.program.layout import View
 from ridgeline.graph.offline.program.reductions import COMPOSED, normalized
+from ridgeline.tools.records.dtypes import contiguous_strides
 from ridgeline.tools.records.graph_ops import base_name
 from ridgeline.tools.records.problem import ArgSpec, Description
 from ridgeline.tools.records.vocabulary import ArgKind, Role
@@ -109,7 +110,7 @@ class Reader:
                 made = layout.apply_view(base_name(node["op"]), source, node["args"][1:], shape)
             if node["op"] == "getitem" and base_name(self._source(node)["op"]) in SPLITS:
                 made = self._part(node)
-            strides = tuple(node["strides"]) if node["op"] == "placeholder" else layout.contiguous_strides(shape)
+            strides = tuple(node["strides"]) if node["op"] == "placeholder" else contiguous_strides(shape)
             self.views[name] = made or View(base=name, shape=shape, strides=strides)
         return self.views[name]
 
@@ -138,7 +139,7 @@ class Reader:
         if view.offset:
             raise NotCovered("a slice of a computed tensor")
         if layout.is_contiguous(shape, strides) and math.prod(shape) == math.prod(base_shape):
-            return self._compute(node, base_shape, layout.contiguous_strides(base_shape))
+            return self._compute(node, base_shape, contiguous_strides(base_shape))
         return self._compute(node, shape, strides)
 
     def _is_fixed(self, node: Node) -> bool:
@@ -147,7 +148,7 @@ class Reader:
 
     def _compute_fixed(self, view: View, node: Node, shape: Shape, strides: Shape) -> Value:
         base_shape = tuple(node["shape"])
-        value = self._compute(node, base_shape, layout.contiguous_strides(base_shape))
+        value = self._compute(node, base_shape, contiguous_strides(base_shape))
         total, rows = math.prod(shape), self.builder.rows
         if value.space is Space.CONST or (math.prod(base_shape) == 1 and rows == 1):
             return value

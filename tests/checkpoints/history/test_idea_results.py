@@ -92,6 +92,23 @@ def test_gain_is_not_that_of_a_run_in_which_one_failed(filled: Archive) -> None:
     assert _result(filled, "r4i1").gain == pytest.approx(2.31 / 2.18)
 
 
+def test_a_gain_and_its_interval_are_of_the_same_measurement_when_a_later_run_of_the_two_failed(
+    filled: Archive,
+) -> None:
+    pair, finding = ("r3i1v1a0", "r4i1v0a0t3"), Finding(code=ReasonCode.CRASHED, reason="killed by SIGSEGV")
+    run = Comparison(ratio=0.97, ratio_ci95=(0.96, 0.98), first_ms=0.97, second_ms=1.0, blocks=12)
+    filled.save("comparisons", comparison_key(*pair, "builds"), pair[0], run)
+    either = FailedComparison(finding=finding, at_fault=None)
+    filled.save("comparisons", comparison_key(*pair, "other builds"), pair[0], either)
+    undisputed = _result(filled, "r4i1").to_json()
+    assert (undisputed["gain"], undisputed["gain_ci95"]) == (0.97, [0.96, 0.98])
+    filled.save("comparisons", comparison_key(*pair, "newer builds"), pair[0], replace(either, at_fault=0))
+    entry = _result(filled, "r4i1").to_json()
+    low, high = entry["gain_ci95"]
+    assert entry["gain"] == pytest.approx(2.31 / 2.18)
+    assert low < entry["gain"] < high and low == pytest.approx(2.31 * 0.98 / (2.18 * 1.02))
+
+
 @pytest.mark.parametrize("parent", [None, "seed-unmeasured"])
 def test_an_idea_without_a_measured_parent_has_no_gain_over_one_and_is_judged_by_eager(
     archive: Archive, story: SimpleNamespace, parent: str | None

@@ -8,7 +8,7 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
-from ridgeline.checkpoints.history.spending import calls_by_candidate, spent_by_idea
+from ridgeline.checkpoints.history.spending import Spent, spending
 from ridgeline.tools.errors import StorageError
 
 
@@ -38,9 +38,9 @@ def spent(archive: Archive, story: SimpleNamespace) -> Archive:
 
 
 def test_an_idea_is_charged_its_calls_its_share_and_its_kernels(spent: Archive) -> None:
-    found = spent_by_idea(spent)
+    found = spending(spent).by_idea
     first, second = found["r1i0"], found["r1i1"]
-    assert (first.calls, first.tokens, first.unpriced) == (2, 1000, 1)
+    assert (first.tokens, first.unpriced) == (1000, 1)
     assert (
         first.usd == pytest.approx(0.08) and first.model_s == pytest.approx(19) and first.judged_s == pytest.approx(4.5)
     )
@@ -49,18 +49,19 @@ def test_an_idea_is_charged_its_calls_its_share_and_its_kernels(spent: Archive) 
 
 
 def test_what_ideas_took_is_what_the_search_paid(spent: Archive) -> None:
-    totals, found = Journal(spent).totals(), spent_by_idea(spent).values()
+    totals, found = Journal(spent).totals(), spending(spent).by_idea.values()
     assert sum(each.tokens for each in found) == totals["input_tokens"] + totals["output_tokens"]
     assert sum(each.usd for each in found) == pytest.approx(totals["usd"])
 
 
 def test_a_kernel_has_its_own_calls_alone(spent: Archive) -> None:
-    assert calls_by_candidate(spent)["r1i0v0a1"] == {"tokens": 200, "usd": 0, "unpriced": 1, "model_s": 4.0}
-    assert "r1:ideate:0" not in calls_by_candidate(spent)
+    found = spending(spent).by_candidate
+    assert found["r1i0v0a1"] == Spent(tokens=200, usd=0, unpriced=1, model_s=4.0, writers=["openai:o3"])
+    assert found.keys() == {"r1i0v0a0", "r1i0v0a1", "r1i1v0a0"}
 
 
 def test_a_cost_that_is_no_number_is_a_damaged_archive(spent: Archive) -> None:
     with spent.database.write() as rows:
         rows.execute("UPDATE ledger SET wall_s = 'much' WHERE entry_id = 'r1i0v0a0:search'")
     with pytest.raises(StorageError, match="damaged"):
-        spent_by_idea(spent)
+        spending(spent)

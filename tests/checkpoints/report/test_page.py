@@ -63,7 +63,7 @@ def test_report_says_the_verdict_the_baselines_and_the_lineage(filled: Archive) 
     for text in (
         "2.27×", "interval 2.22 to 2.32", "torch.compile 0.840 ms", "roofline floor 0.420 ms", "seed kernel",
         "UNROLL = 8", "killed by SIGSEGV", "memory checks (address, undefined)", "ok, 20 of 20 trials, fp32",
-        "sapphirerapids-1f",
+        "sapphirerapids-1f", "<td>eager with TF32</td>",
     ):  # fmt: skip
         assert text in page, text
     assert f"<td>{'ab' * 32}</td>" in page

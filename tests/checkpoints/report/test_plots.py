@@ -3,17 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 from xml.etree import ElementTree as ET
 
-from ridgeline.checkpoints.report.plots import HEIGHT, WIDTH, Dot, Line, bars, spread, trajectory
-
-
-def test_labels_are_spread_until_none_overlaps_and_keep_their_order() -> None:
-    wanted = [100.0, 101.0, 102.0, 300.0, 50.0, 99.0]
-    placed = spread(wanted, gap=17)
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    along = [placed[i] for i in order]
-    assert all(b - a >= 17 - 1e-9 for a, b in pairwise(along))
-    assert placed[3] == 300.0
-    assert spread([]) == []
+from ridgeline.checkpoints.report.plots import HEIGHT, WIDTH, Dot, Line, bars, trajectory
 
 
 def test_the_chart_is_xml_whose_marks_lie_inside_it() -> None:
