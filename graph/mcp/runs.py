@@ -87,12 +87,12 @@ def read_status(run: Path) -> RunStatus:
     Raises:
         RunError: the archive is gone or damaged.
     """
-    is_running = is_locked(run)  # before the record, which is what a search that has ended stored last
     with Archive.open_read_only(run) as archive:
         record, result = archive.run(), build_result(archive)
         certificate, rounds_done = archive.certificate(), len(archive.rounds())
         waiting = [call["call_id"] for call in Journal(archive).calls("waiting") if not is_batch(call["model"])]
     state = state_now(run, record)
+    is_running = state == RunState.RUNNING or is_locked(run)
     best = found_kernel(result["best"], certificate)
     status = RunStatus(
         run=str(run),
@@ -102,7 +102,7 @@ def read_status(run: Path) -> RunStatus:
         models=list(record.models or ()),
         state=short_state(state),
         is_running=is_running,
-        is_resumable=not is_running and record.state in RESUMABLE,
+        is_resumable=not is_running and (state == KILLED or state in RESUMABLE),
         says=ending(state, record.stop_reason),
         rounds_done=rounds_done,
         rounds=(record.settings or {}).get("rounds"),
