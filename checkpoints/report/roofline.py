@@ -66,7 +66,7 @@ def ceilings_of(floor: Floor, description: Description) -> Ceilings | None:
         gbps=description.compulsory_bytes / floor.floor_ms / 1e6,
         units=units,
         unit=unit,
-        floor_ms=max(floor.floor_ms, floor.compute_floor_ms),
+        floor_ms=floor.highest_ms,
     )
 
 

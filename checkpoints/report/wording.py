@@ -54,6 +54,9 @@ STEP_WORDS: Mapping[str, str] = {
 }
 """The certificate's steps for a reader, by their names in certificate.json and in events."""
 
+FLOOR_WORDS: Mapping[str, str] = {"memory": "memory floor", "compute": "arithmetic floor"}
+"""The floor that `Floor.bound` names."""
+
 AUTHORS: Mapping[str, str] = {USER: "you", KEYLESS: "offline"}
 """Who an idea came from, where that is no language model."""
 

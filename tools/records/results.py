@@ -55,6 +55,11 @@ class Floor(Record):
     unit: str = ""  # whose ceiling that is: "fp32", "tf32", "fp16"
     class_gflops: dict[str, float] = field(default_factory=dict)  # every unit's ceiling, by precision class
 
+    @property
+    def highest_ms(self) -> float:
+        """Return the floor that `bound` names: no kernel that does the reference's operations is faster."""
+        return max(self.floor_ms, self.compute_floor_ms)
+
 
 def is_within(measured: PrecisionClass | None, loosest: PrecisionClass | None) -> bool:
     """Return whether a measured class is at least as precise as `loosest`; True where either is not a class of arithmetic."""

@@ -61,12 +61,21 @@ def test_what_models_and_users_wrote_never_becomes_markup(filled: Archive, story
 def test_report_says_the_verdict_the_baselines_and_the_lineage(filled: Archive) -> None:
     page = _render(filled)
     for text in (
-        "2.27×", "interval 2.22 to 2.32", "torch.compile 0.840 ms", "roofline floor 0.420 ms", "seed kernel",
+        "2.27×", "interval 2.22 to 2.32", "torch.compile 0.840 ms", "memory floor 0.420 ms", "seed kernel",
         "UNROLL = 8", "killed by SIGSEGV", "memory checks (address, undefined)", "ok, 20 of 20 trials, fp32",
         "sapphirerapids-1f", "<td>eager with TF32</td>",
     ):  # fmt: skip
         assert text in page, text
     assert f"<td>{'ab' * 32}</td>" in page
+
+
+def test_the_floor_told_first_is_the_one_that_binds(filled: Archive, story: SimpleNamespace) -> None:
+    assert "<dt>memory floor</dt><dd>0.420 ms</dd>" in _render(filled)
+    baselines = story.baselines()
+    floor = dataclasses.replace(baselines.floor, compute_floor_ms=0.9, bound="compute")
+    filled.save_baselines(dataclasses.replace(baselines, floor=floor))
+    page = _render(filled)
+    assert "<dt>arithmetic floor</dt><dd>0.900 ms</dd>" in page and "memory floor" not in page
 
 
 def test_every_figure_over_pytorch_stands_on_the_headline_s_basis(filled: Archive) -> None:
