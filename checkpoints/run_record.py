@@ -45,7 +45,7 @@ class RunRecord(Record):
     # The progress.
     budget: Mapping[str, Any] | None = None  # of the latest session
     state: RunState | None = None
-    stop_reason: str | None = None  # the stop rule that ended the search, in words
+    stop_reason: str | None = None  # the stop rule that ended the rounds, in words; "": they go on
     wall_s: float | None = None  # over all sessions
     bank_read: bool | None = None
     facts: tuple[DeviceFact, ...] | None = None  # the device's table that models are shown

@@ -31,13 +31,15 @@ class Progress:
     candidates: int
     round: int
     rounds: int | None  # that it was asked for
+    is_certifying: bool  # its rounds are over
     unjudged: tuple[str, ...]  # kernels without a verdict
     calls: tuple[OpenCall, ...]
 
 
 def progress(archive: Archive) -> Progress:
     """Return how far a search has come."""
-    rounds = (archive.run().settings or {}).get("rounds")
+    run = archive.run()
+    rounds = (run.settings or {}).get("rounds")
     begun = archive.database.query(_BEGUN)[0]
     journal = Journal(archive)
     calls = [call for state in ("in_flight", "waiting") for call in journal.calls(state)]
@@ -45,6 +47,7 @@ def progress(archive: Archive) -> Progress:
         candidates=begun["candidates"],
         round=begun["round"] or 0,
         rounds=rounds if isinstance(rounds, int) else None,
+        is_certifying=bool(run.stop_reason),
         unjudged=tuple(row["id"] for row in archive.database.query(_UNJUDGED)),
         calls=tuple(
             OpenCall(

@@ -85,7 +85,9 @@ def replay_words(replay: Mapping[str, Any] | None) -> str:
 
 
 def ending(state: str, reason: str | None) -> str:
-    """Return how a search ended; `reason` is the stop rule that held, which a state alone may leave open."""
+    """Return how a search ended, or what it still does; `reason` is the stop rule that ended its rounds."""
+    if state == RunState.RUNNING and reason:
+        return f"its rounds are over ({reason}), the best kernels are compared and certified"
     if state == RunState.RUNNING:
         return "still running: this is what it has found so far"
     words = next((words for known, words in STATE_WORDS.items() if known == state), state)

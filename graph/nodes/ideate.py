@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from langgraph.types import Overwrite
 
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.steering import USER
 from ridgeline.graph.models.failures import ModelUnavailable, Unrecorded
 from ridgeline.graph.models.registry import OFFLINE
@@ -54,6 +55,7 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     Branches of the last round that its budget left unwritten come first, when a resumed search has a larger one.
     """
     await begin_compiled(context)
+    await asyncio.to_thread(context.archive.save_run, RunRecord(stop_reason=""))  # a resumed search had one
     plan = context.plan(state.get("max_rounds"))
     if left := await unwritten_branches(context, state):
         return _again(state, plan, left)

@@ -27,7 +27,11 @@ def test_open_calls_and_kernels_without_a_verdict_are_told(archive: Archive, sto
     found = progress(archive)
     assert (found.round, found.rounds, found.unjudged, found.candidates) == (2, 3, ("r2i0v0a0",), 3)
     archive.add_ideas([story.idea(3, 0, "Fuse", None)])
-    assert progress(archive).round == 3
+    assert progress(archive).round == 3 and not progress(archive).is_certifying
+    archive.save_run(RunRecord(stop_reason="3 rounds done"))
+    assert progress(archive).is_certifying
+    archive.save_run(RunRecord(stop_reason=""))
+    assert not progress(archive).is_certifying
     assert sorted((call.what, call.is_waiting) for call in found.calls) == [
         ("a kernel for r2i1", False),
         ("a repair for r2i1", False),

@@ -154,6 +154,11 @@ def test_a_killed_run_is_not_said_to_be_running(runs: Path) -> None:
         assert told[1].endswith('ridgeline idea runs/q-1 "…", ridgeline seed runs/q-1 FILE, ridgeline stop runs/q-1')
         assert "fastest so far:  none yet" in told
         assert "q-1  running, in use, " in _ridgeline(runs, "clean").stdout
+        with Archive.open(runs / "q-1" / "archive.sqlite") as archive:
+            archive.save_run(RunRecord(stop_reason="3 rounds done"))
+        said = "its rounds are over (3 rounds done), the best kernels are compared and certified"
+        assert _ridgeline(runs, "show", "q-1").stdout.splitlines()[0] == f"quickstart (q-1): {said}"
+        assert said in open_run(runs / "q-1").to_html()
 
 
 def test_a_stopped_run_that_is_being_resumed_is_said_to_be_running(runs: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
 from ridgeline.tools.errors import ModelError
@@ -20,6 +21,20 @@ async def test_malformed_ideas_get_one_repair_request_and_then_the_search_stalls
     assert (output["outcome"], output["round"]) == ("no_gain" if not output["certified"] else "stalled", 0)
     assert len(search.model.proposals) == 2
     assert "no JSON object" in search.model.proposals[1].unreadable
+
+
+async def test_a_search_that_goes_on_has_no_reason_to_have_ended(search: Search) -> None:
+    reasons: list[str | None] = []
+
+    def ideas(request: IdeationRequest) -> dict[str, Any]:
+        reasons.append(search.archive.run().stop_reason)
+        return distinct_ideas(request)
+
+    search.archive.save_run(RunRecord(stop_reason="the budget of 5 tokens is spent"))  # of an earlier session
+    search.model = ScriptedModel(ideas=ideas)
+    await search.run(search.context(rounds=1, ideas=1, implementations=1))
+    assert reasons == [""]
+    assert search.archive.run().stop_reason == "1 round done"
 
 
 async def test_duplicates_are_refused_and_asked_for_once_more(search: Search) -> None:
