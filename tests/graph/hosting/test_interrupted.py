@@ -29,6 +29,7 @@ from ridgeline import open_run, search_node
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.runs.folders import is_locked
+from ridgeline.graph import cli
 from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.tools.engine import VerifyTask
 
@@ -63,6 +64,28 @@ async def test_a_mailboxs_request_interrupts_the_host_and_the_search_is_closed_u
     assert engine.counts["DescribeTask"] == 1
     searched = {k: n for k, n in engine.counts.items() if k.startswith(("VerifyTask:r", "BenchmarkTask:r"))}
     assert {n for k, n in searched.items() if state["best_id"] not in k} == {1}
+
+
+@pytest.mark.parametrize("control", [RunControl(), None], ids=["drainable", "plain"])
+async def test_ridgeline_stop_drains_the_host_which_goes_on_inside_the_search(
+    tmp_path: Path, control: RunControl | None
+) -> None:
+    engine, model, saver = MemoryEngine(delay_s=0.05), ScriptedModel(delay_s=0.05), InMemorySaver()
+    graph, run = host(search_node(asked(tmp_path), engine=engine, models=[model]), saver), tmp_path / "runs" / "toy.a"
+    told: list[str] = []
+
+    async def stopped() -> None:
+        async for event in graph.astream({}, THREAD, stream_mode="custom", **({"control": control} if control else {})):
+            told.append(event["event"])
+            if event["event"] == "candidate_done" and told.count("candidate_done") == 1:
+                assert cli.main(["stop", str(run)]) == 0
+
+    with pytest.raises(GraphDrained, match="ridgeline stop"):
+        await stopped()
+    assert not is_locked(run) and open_run(run).state == "stopped"
+    state = await graph.ainvoke(None, THREAD)
+    assert (state["outcome"], state["certified"]) == ("finished", True)
+    assert {n for k, n in engine.counts.items() if k.startswith("BenchmarkTask:r") and state["best_id"] not in k} == {1}
 
 
 async def test_a_drained_host_goes_on_inside_the_search(tmp_path: Path) -> None:
