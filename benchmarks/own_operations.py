@@ -84,10 +84,10 @@ async def run(device: Device, repeats: int) -> None:
         for rows, cols in SIZES[device.kind]:
             found.append(await measure(engine, device, rows, cols, repeats))
             print(found[-1], flush=True)
+            figures = {"load_average": os.getloadavg()[1], "sizes": found}  # a run that is cut short keeps what it has
+            write_result(f"own-operations-{device.kind.value}", figures, device=device)
     finally:
         await engine.aclose()
-    figures = {"load_average": os.getloadavg()[1], "sizes": found}
-    write_result(f"own-operations-{device.kind.value}", figures, device=device)
 
 
 def main() -> None:

@@ -171,7 +171,8 @@ def main() -> None:
         for mode in MODES[: 1 if arguments.eager else None]:
             found.append(compare(rows, cols, mode, device, arguments.repeats))
             print({name: value for name, value in found[-1].items() if name != "ratios"}, flush=True)
-    write_result(f"plain-loop-{device.kind.value}", {"load_average": os.getloadavg()[1], "sizes": found}, device=device)
+            figures = {"load_average": os.getloadavg()[1], "sizes": found}  # a run that is cut short keeps what it has
+            write_result(f"plain-loop-{device.kind.value}", figures, device=device)
 
 
 if __name__ == "__main__":

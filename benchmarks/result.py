@@ -90,10 +90,16 @@ def provenance() -> dict[str, Any]:
     """Return date, command, commit and judge of a measurement: of a file, or of one entry that several runs fill."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join(["python", *sys.argv]),
+        "command": " ".join(["python", *map(_told, sys.argv)]),
         "commit": commit_of(Path(__file__).parent),
         "judge_version": JUDGE_VERSION,
     }
+
+
+def _told(argument: str) -> str:
+    """Return an argument as a result tells it: where a copy of another repository lies on a machine is no part of it."""
+    is_elsewhere = Path(argument).is_dir() and not Path(argument).resolve().is_relative_to(RESULTS.parent.parent)
+    return "PATH" if is_elsewhere else argument
 
 
 def commit_of(folder: Path) -> str:

@@ -61,6 +61,16 @@ def test_copied_tree_without_a_repository_has_no_commit(repository: Path) -> Non
     assert import_module("result").commit_of(repository / "benchmarks") == ""
 
 
+def test_a_result_s_command_tells_no_folder_of_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = "benchmarks/recordings"
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(
+        "sys.argv", ["benchmarks/outside_crfm.py", str(tmp_path), "Softmax", recording, "--repeats", "3"]
+    )
+    told = import_module("result").provenance()["command"]
+    assert told == f"python benchmarks/outside_crfm.py PATH Softmax {recording} --repeats 3"
+
+
 def gpu(name: str, uuid: str) -> Device:
     return Device(
         kind=DeviceKind.CUDA,
