@@ -10,7 +10,7 @@ from ridgeline.checkpoints.report.figures import ms_text, ratio_text
 from ridgeline.checkpoints.report.plots import Dot, Line, bars, trajectory
 from ridgeline.checkpoints.report.roofline import Ceilings, Mark, ceilings_of, roofline
 from ridgeline.checkpoints.report.search_records import SearchRecords
-from ridgeline.checkpoints.report.wording import FLOOR_WORDS
+from ridgeline.checkpoints.report.wording import floor_words
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Baselines, Evaluation
 from ridgeline.tools.records.search import Candidate
@@ -72,7 +72,7 @@ def _lines(baselines: Baselines | None) -> list[Line]:
     ]
     floor = baselines.floor
     if floor.highest_ms > 0:
-        label = f"{FLOOR_WORDS[floor.bound]} {ms_text(floor.highest_ms)}"
+        label = f"{floor_words(floor)} {ms_text(floor.highest_ms)}"
         lines.append(Line(speedup=eager_ms / floor.highest_ms, label=label, css="floor"))
     return lines
 

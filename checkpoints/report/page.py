@@ -39,13 +39,13 @@ from ridgeline.checkpoints.report.tree import lineage_tree
 from ridgeline.checkpoints.report.winner_use import winner_use
 from ridgeline.checkpoints.report.wording import (
     COMPARED,
-    FLOOR_WORDS,
     PROOF_CSS,
     PROOF_MARKS,
     RANKING,
     author_words,
     best_configuration,
     doubt,
+    floor_words,
     labels_in_words,
     name_of_place,
     proof_words,
@@ -124,7 +124,7 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         "device_name": (result["device"] or {}).get("name", "unknown device"),
         "environment": _environment_rows(records.run, result),
         "floor": records.baselines,
-        "floor_words": FLOOR_WORDS[records.baselines.floor.bound] if records.baselines else "",
+        "floor_words": floor_words(records.baselines.floor) if records.baselines else "",
         "statuses": Markup(status_bars(records)),
         "evaluated": sum(1 for e in records.found.values() if e),
         "ideas": ideas,

@@ -12,6 +12,7 @@ from ridgeline.checkpoints.run_record import KEYLESS
 from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.reference_mode import mode_words
+from ridgeline.tools.records.results import Floor
 from ridgeline.tools.records.vocabulary import Label, RunState
 
 Best = dict[str, Any]
@@ -54,9 +55,6 @@ STEP_WORDS: Mapping[str, str] = {
 }
 """The certificate's steps for a reader, by their names in certificate.json and in events."""
 
-FLOOR_WORDS: Mapping[str, str] = {"memory": "memory floor", "compute": "arithmetic floor"}
-"""The floor that `Floor.bound` names."""
-
 AUTHORS: Mapping[str, str] = {USER: "you", KEYLESS: "offline"}
 """Who an idea came from, where that is no language model."""
 
@@ -82,6 +80,11 @@ def replay_words(replay: Mapping[str, Any] | None) -> str:
         f"{answers}; times are replayed: measured on {replay['measured_on']} in a run of {replay['measured_at']}, "
         "so nothing is certified"
     )
+
+
+def floor_words(floor: Floor) -> str:
+    """Return the name of the floor that binds."""
+    return "memory floor" if floor.floor_ms == floor.highest_ms else "arithmetic floor"
 
 
 def ending(state: str, reason: str | None) -> str:

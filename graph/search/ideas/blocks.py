@@ -50,7 +50,7 @@ def work_of(description: Description, floor: Floor, median_ms: float | None) -> 
     The share is of what the problem is bound by. A kernel with fewer operations than the reference's formula may pass the
     peak by that count: its share is not known then.
     """
-    floor_ms = floor.compute_floor_ms if floor.bound == "compute" else floor.floor_ms
+    floor_ms = floor.highest_ms
     share = floor_ms / median_ms if median_ms else None
     inputs = [describe_argument(arg) for arg in description.signature.args if arg.role is not Role.OUTPUT]
     outputs = [describe_argument(arg) for arg in description.signature.with_role(Role.OUTPUT)]

@@ -69,10 +69,11 @@ def test_report_says_the_verdict_the_baselines_and_the_lineage(filled: Archive) 
     assert f"<td>{'ab' * 32}</td>" in page
 
 
-def test_the_floor_told_first_is_the_one_that_binds(filled: Archive, story: SimpleNamespace) -> None:
+@pytest.mark.parametrize("bound", ["compute", "unheard of"])
+def test_the_floor_told_first_is_the_one_that_binds(filled: Archive, story: SimpleNamespace, bound: str) -> None:
     assert "<dt>memory floor</dt><dd>0.420 ms</dd>" in _render(filled)
     baselines = story.baselines()
-    floor = dataclasses.replace(baselines.floor, compute_floor_ms=0.9, bound="compute")
+    floor = dataclasses.replace(baselines.floor, compute_floor_ms=0.9, bound=bound)
     filled.save_baselines(dataclasses.replace(baselines, floor=floor))
     page = _render(filled)
     assert "<dt>arithmetic floor</dt><dd>0.900 ms</dd>" in page and "memory floor" not in page
