@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 from statistics import median
 from typing import Any
 
 from kernel import built, described, kernel_of
-from result import write_result
+from result import write_sizes
 
 from ridgeline.tools.engine import BenchmarkTask, VerifyTask
 from ridgeline.tools.local.engine import LocalEngine
@@ -84,8 +83,7 @@ async def run(device: Device, repeats: int) -> None:
         for rows, cols in SIZES[device.kind]:
             found.append(await measure(engine, device, rows, cols, repeats))
             print(found[-1], flush=True)
-            figures = {"load_average": os.getloadavg()[1], "sizes": found}  # a run that is cut short keeps what it has
-            write_result(f"own-operations-{device.kind.value}", figures, device=device)
+            write_sizes("own-operations", found, device)
     finally:
         await engine.aclose()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from result import write_result
+from result import write_sizes
 
 from ridgeline.tools.judge.messages import PrepareMode
 from ridgeline.tools.local.problem_session import ProblemSession
@@ -171,8 +171,7 @@ def main() -> None:
         for mode in MODES[: 1 if arguments.eager else None]:
             found.append(compare(rows, cols, mode, device, arguments.repeats))
             print({name: value for name, value in found[-1].items() if name != "ratios"}, flush=True)
-            figures = {"load_average": os.getloadavg()[1], "sizes": found}  # a run that is cut short keeps what it has
-            write_result(f"plain-loop-{device.kind.value}", figures, device=device)
+            write_sizes("plain-loop", found, device)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,6 +74,12 @@ def merge_result(name: str, entries: Mapping[str, Any], *, device: Device | None
     return write_result(name, before["figures"] | dated, device=device)
 
 
+def write_sizes(name: str, found: Sequence[Mapping[str, Any]], device: Device) -> Path:
+    """Write the sizes measured so far, beside the machine's load: a run that is cut short keeps what it has."""
+    figures = {"load_average": os.getloadavg()[1], "sizes": list(found)}
+    return write_result(f"{name}-{device.kind.value}", figures, device=device)
+
+
 def best_of(report: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return what is kept of the winner of a search's report, None when it has none."""
     best = report["best"]
@@ -98,8 +105,8 @@ def provenance() -> dict[str, Any]:
 
 def _told(argument: str) -> str:
     """Return an argument as a result tells it: where a copy of another repository lies on a machine is no part of it."""
-    is_elsewhere = Path(argument).is_dir() and not Path(argument).resolve().is_relative_to(RESULTS.parent.parent)
-    return "PATH" if is_elsewhere else argument
+    place, checkout = Path(argument).resolve(), Path(__file__).resolve().parents[1]
+    return "PATH" if place.is_dir() and not place.is_relative_to(checkout) else argument
 
 
 def commit_of(folder: Path) -> str:
