@@ -5,7 +5,8 @@ unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.stamp-runtime
 DEV := $(VENV)/.stamp-dev
-WORKERS ?= $(shell echo $$(($$(nproc) + 1)))  # one more than cores: a third of the tests' time is waiting
+# One test process more than there are cores: a third of the tests' time is waiting.
+WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
 DEMO_FLAGS ?= --bank none --model offline --rounds 3
 REPLAY_FLAGS ?= --bank none --rounds 1 --tune-trials 0
 
@@ -34,7 +35,7 @@ setup: $(DEV)
 
 # What measures time or uses the GPU has the machine for itself. AMONG="sandboxed" keeps to the tests of that mark.
 test: $(DEV)
-	$(BIN)/python -m pytest -n $(strip $(WORKERS)) --maxprocesses 8 --dist loadfile --no-loadscope-reorder -m "$(if $(AMONG),$(AMONG) and )not timing and not gpu"
+	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder -m "$(if $(AMONG),$(AMONG) and )not timing and not gpu"
 	$(BIN)/python -m pytest -m "$(if $(AMONG),$(AMONG) and )(timing or gpu)"
 
 soak: $(DEV)
