@@ -80,7 +80,7 @@ class Allowance:
         """Take `wall_used_s`, which says what the search has used of its time over all its sessions."""
         self._journal = journal
         self._batched = BatchedCalls(journal)
-        # a batch that is looked for now may end, and leave room
+        # a batch that this session looks for may end, and leave room
         self.awaits_batches: Callable[[], bool] = lambda: False
         self._budget = budget or Budget()
         self._wall_used_s = wall_used_s
@@ -190,7 +190,7 @@ class Allowance:
         """Say whether a call may be sent now; one that `waits` may be sent by a later session.
 
         Raises:
-            OutOfBudget: it does not fit, whatever the calls under way use, or beside batches that nobody looks for now.
+            OutOfBudget: it does not fit, whatever the calls under way use, or beside batches that nobody is looking for.
         """
         batched = await asyncio.to_thread(self._batched.held)
         totals = await asyncio.to_thread(self._journal.totals)
