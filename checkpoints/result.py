@@ -26,7 +26,7 @@ from ridgeline.tools.records.vocabulary import LANGUAGES, SEARCHED, Label, Origi
 STATE_WORDS: dict[RunState, str] = {
     RunState.FINISHED: "finished: every round is done",
     RunState.STOPPED: "stopped, and can be resumed",
-    RunState.WAITING: "waiting for answers to its requests, and can be resumed",
+    RunState.WAITING: "waiting for answers to its requests or for its device, and can be resumed",
     RunState.BUDGET: "finished: the budget is spent",
     RunState.AT_FLOOR: "finished: at the roofline floor, nothing is left to gain",
     RunState.STALLED: "finished: nothing more was gained or proposed",

@@ -8,6 +8,7 @@ implement: write → compile → verify → benchmark → (failed and repairs le
 ```
 
 Where a mailbox's reply is pending, `ideate` and `write` are interrupted, and follow themselves once they have a value.
+Where the search's device is on another machine, each node that needs it is interrupted until the search is resumed there.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from ridgeline.graph.nodes.mend import mend
 from ridgeline.graph.nodes.select import select
 from ridgeline.graph.nodes.tune import tune
 from ridgeline.graph.search.context import SearchContext
-from ridgeline.graph.search.running.interrupts import put_to_host
+from ridgeline.graph.search.running.interrupts import put_to_host, wait_for_device
 from ridgeline.graph.state import BranchOutput, BranchState, Route, SearchInput, SearchOutput, SearchState
-from ridgeline.tools.errors import ModelError
+from ridgeline.tools.errors import DeviceAway, ModelError
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -114,6 +115,10 @@ def _bound(name: str, node: Node[S], config: GraphConfig) -> Any:
                 context.working.interrupted()
                 await put_to_host(context.later.mailbox, pending.request, _task_of(runtime))
                 return _then(name, state, AGAIN[name])
+            except DeviceAway as away:
+                context.working.interrupted()
+                wait_for_device(str(away))
+                raise
 
     run.__name__ = run.__qualname__ = name
     return run

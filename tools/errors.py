@@ -13,6 +13,7 @@ RidgelineError
 │       ├── NotRecorded     a replay is asked for what its recording does not hold
 │       └── StorageError    a read-only or full disk, a damaged database
 ├── NotBegun                a stop was asked for while it waited: not a failure, a search goes on there when it is resumed
+├── DeviceAway              the search's device is on another machine: what needs it waits until the search is resumed there
 ├── OutOfBudget             what the search may use allows no further model call: it ends there, and can be resumed
 └── EngineError             ours or the machine's: a judge that died, a protocol broken; exit code 1
     ├── JudgeCrashed        the trusted process went away; worth one retry
@@ -70,6 +71,10 @@ class StorageError(RunError):
 
 class NotBegun(RidgelineError):
     """A stop was asked for while this waited for its turn; nothing of it has run."""
+
+
+class DeviceAway(RidgelineError):
+    """The search's device is on another machine; the message is its name. What needs it waits there, and has not begun."""
 
 
 class OutOfBudget(RidgelineError):

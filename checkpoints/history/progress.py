@@ -48,7 +48,7 @@ def progress(archive: Archive) -> Progress:
         round=begun["round"] or 0,
         rounds=rounds if isinstance(rounds, int) else None,
         is_certifying=bool(run.stop_reason),
-        unjudged=tuple(row["id"] for row in archive.database.query(_UNJUDGED)),
+        unjudged=unjudged(archive),
         calls=tuple(
             OpenCall(
                 what=_what(str(call["call_id"])),
@@ -59,6 +59,11 @@ def progress(archive: Archive) -> Progress:
             for call in calls
         ),
     )
+
+
+def unjudged(archive: Archive) -> tuple[str, ...]:
+    """Return the kernels without a verdict, oldest first."""
+    return tuple(row["id"] for row in archive.database.query(_UNJUDGED))
 
 
 def _what(text: str) -> str:

@@ -98,7 +98,9 @@ def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[st
     lines.append(f"result:  {result.run_dir / 'result.json'}")
     lines.append(f"report:  {result.run_dir / 'report.html'}")
     if result.state == "waiting":
-        lines.append(f"parked:  {waiting_words(result.waiting, result.run_dir, batched=result.batched)}")
+        counts = {"batched": result.batched, "unjudged": result.unjudged}
+        words = waiting_words(result.waiting, result.run_dir, **counts, device=device_name(report))
+        lines.append(f"parked:  {words}")
     if result.state == "stopped":
         lines.append(f"resume:  {resume_command(result.run_dir)}")
     if result.state == "budget":
@@ -130,15 +132,25 @@ def _rounded_up(amount: float) -> str:
     return f"{round(math.ceil(amount / step - 1e-9) * step, 10):.10g}"
 
 
-def waiting_words(count: int, run_dir: Path, *, batched: int = 0) -> str:
-    """Return for how many answers a search waits, where, and how it goes on; `batched` of them in batches."""
+def device_name(report: Mapping[str, Any]) -> str:
+    """Return the name of the device that a run measures on, as its result.json has it."""
+    return (report.get("device") or {}).get("name") or "its device"
+
+
+def waiting_words(count: int, run_dir: Path, *, device: str, batched: int = 0, unjudged: int = 0) -> str:
+    """Return for how many answers a search waits, where, and how it goes on; `batched` of them in batches.
+
+    `unjudged` kernels wait for the device, which is on another machine; so does a search that waits for nothing else.
+    """
     places = []
     if count > batched:
         folder, run = run_dir / "mailbox", shlex.quote(str(run_dir))
         places.append(f"{counted(count - batched, 'request')} waiting in {folder} (ridgeline mailbox list {run})")
     if batched:
         places.append(f"{counted(batched, 'request')} waiting in a batch at the provider")
-    return f"{', '.join(places)}; go on: {resume_command(run_dir)} --park"
+    if unjudged:
+        places.append(f"{counted(unjudged, 'kernel')} waiting for {device}")
+    return f"{', '.join(places) or f'the next step needs {device}'}; go on: {resume_command(run_dir)} --park"
 
 
 def round_lines(rounds: Sequence[dict[str, Any]]) -> list[str]:

@@ -78,6 +78,7 @@ class SearchContext:
     working: WorkingTime = field(default_factory=WorkingTime)
     toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
     unjudged: set[tuple[str, Purpose]] = field(default_factory=set)  # candidates that the engine failed on this session
+    is_away: bool = False  # its device is on another machine: what needs it waits, and the search parks
     devices: int = 1  # measurements that the engine makes side by side
     pauses: Pauses = field(default_factory=Pauses)
     compiled: asyncio.Task[None] | None = None  # times PyTorch's compiled configurations while models think

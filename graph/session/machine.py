@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ridgeline.problems.syntax import missing_packages
-from ridgeline.tools.errors import BadReferenceError, ProblemError
+from ridgeline.tools.errors import BadReferenceError, DeviceError, ProblemError, SandboxError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +42,23 @@ def target_of(problem: ProblemSpec, device: str) -> Target:
     target = on_device(problem, found)
     _refuse_missing_packages(problem, target.reference_source)
     return target
+
+
+def target_of_parking(problem: ProblemSpec, device: str, begun: Device) -> tuple[Target, str]:
+    """Return the problem on the device of a search that has begun and parks, and why that device is not here, or "".
+
+    Raises:
+        ProblemError: as `target_of` does.
+    """
+    from ridgeline.tools.local.engine import on_device
+
+    try:
+        target = target_of(problem, device)
+    except DeviceError as error:
+        return on_device(problem, begun), str(error)
+    if target.device.arch == begun.arch:
+        return target, ""
+    return on_device(problem, begun), f"device {device}: {target.device.name} ({target.device.arch}), not {begun.arch}"
 
 
 def _refuse_missing_packages(problem: ProblemSpec, source: str) -> None:
@@ -120,6 +137,51 @@ async def open_engine(
         yield engine
     finally:
         await engine.aclose()
+
+
+@contextlib.asynccontextmanager
+async def open_away_engine(
+    device: Device,
+    *,
+    log: Path | None = None,
+    allow_unsafe: bool = False,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> AsyncIterator[Engine]:
+    """Give the engine of a machine that lacks the search's device; every process it started ends with the block.
+
+    Raises:
+        StorageError: the build cache is not writable.
+    """
+    from ridgeline.tools.build.cache import check_writable
+    from ridgeline.tools.local.away import AwayEngine
+    from ridgeline.tools.local.engine import LocalEngine
+    from ridgeline.tools.machine.places import default_cache_dir
+
+    builder = None
+    if await asyncio.to_thread(_builds_for, device, allow_unsafe=allow_unsafe):
+        await asyncio.to_thread(check_writable, default_cache_dir())
+        builder = LocalEngine(log=log, allow_unsafe=allow_unsafe, is_stopping=is_stopping)
+    engine = AwayEngine(builder)
+    try:
+        yield engine
+    finally:
+        await engine.aclose()
+
+
+def _builds_for(device: Device, *, allow_unsafe: bool) -> bool:
+    """Say whether a compiler here, confined, builds for a GPU that is elsewhere; for another processor none does."""
+    from ridgeline.tools.build.toolchain import toolchain_for
+    from ridgeline.tools.records.vocabulary import DeviceKind
+    from ridgeline.tools.sandbox.sandbox import probe_sandbox
+
+    if device.kind is not DeviceKind.CUDA:
+        return False
+    try:
+        toolchain_for(device)
+        probe_sandbox(allow_unsafe=allow_unsafe)
+    except (DeviceError, SandboxError):
+        return False
+    return True
 
 
 def on_wait(on_event: Callable[[SearchEvent], None] | None) -> Listener:

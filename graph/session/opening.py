@@ -131,11 +131,12 @@ async def _open_locked(
     from ridgeline.tools.remembering import RememberingEngine
 
     async with contextlib.AsyncExitStack() as stack:
-        is_local = engine is None and not search.replays_times
+        is_local = engine is None and not search.replays_times and not search.away
         if engine is None and search.replay is not None and search.replays_times:
             engine = search.replay.engine(search.target)
         if engine is None:
-            engine = await stack.enter_async_context(_local_engine(search, on_event, stop))
+            opened = _away_engine if search.away else _local_engine
+            engine = await stack.enter_async_context(opened(search, on_event, stop))
         archive = await asyncio.to_thread(Archive.open, search.run_dir / FILE_NAME, create=not search.resume)
         stack.push_async_callback(run_whole, archive.close)
         if search.replay is not None and not search.has_begun:
@@ -159,6 +160,7 @@ async def _open_locked(
             parks=search.park and writes_files,
             is_stopping=is_stopping(stop),
             tell_waiting=on_requests(search.run_dir, on_event),
+            is_away=bool(search.away),
             devices=await asyncio.to_thread(_devices, search) if is_local else 1,
             certifies=not search.replays_times,
             recorded=search.replay.answers if search.replay else None,
@@ -192,6 +194,25 @@ async def _local_engine(
     )
     async with opened as engine:
         if on_event is not None and (words := await asyncio.to_thread(busy_words, search.target.device)):
+            on_event({"event": "warning", "message": words})
+        yield engine
+
+
+@contextlib.asynccontextmanager
+async def _away_engine(
+    search: ResolvedSearch, on_event: OnEvent | None, stop: RunControl | None
+) -> AsyncIterator[Engine]:
+    """Give the engine of a search whose device is on another machine, and say so."""
+    opened = machine.open_away_engine(
+        search.target.device,
+        log=search.run_dir / "run.log",
+        allow_unsafe=search.allow_unsafe,
+        is_stopping=is_stopping(stop),
+    )
+    async with opened as engine:
+        words = f"{search.away}; what needs {search.target.device.name} waits: resume this run on its machine"
+        logger.warning("%s", words)
+        if on_event is not None:
             on_event({"event": "warning", "message": words})
         yield engine
 

@@ -27,7 +27,7 @@ from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.models.registry import make_models
 from ridgeline.graph.models.retry import RetryPolicy
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.machine import check_machine, target_of
+from ridgeline.graph.session.machine import check_machine, target_of, target_of_parking
 from ridgeline.graph.session.replaying import AskedReplay, Replay, read_replay, resumed_replay
 from ridgeline.graph.session.resume import check_same
 from ridgeline.problems.mistakes import explain_mistake
@@ -70,7 +70,7 @@ class SearchRequest:
     max_rounds: int | None = None  # on a finished search: extend it to this many rounds
     bank: Path | None = None
     allow_unsafe: bool = False
-    park: bool = False  # end in state `waiting` where every branch waits for a mailbox or a batch
+    park: bool = False  # end in state `waiting` where every branch waits for a mailbox, a batch or, resumed, its device
     replay: Path | None = None  # a recorded run, or the file of one: its models' answers are given again
     replay_timings: bool = False  # … and its measurements: nothing is built or run
     replay_else: str = ""  # the model that answers calls of a replay that were not recorded
@@ -118,9 +118,11 @@ class SearchRequest:
             models = self._models(problem, named, budget, replay, is_problems=not (self.models or begun.models))
         device = begun.device_name or (replay.device(self.device) if replay else self.device)
         rng_seed = replay.recording.run.rng_seed if replay else self.rng_seed
+        target, away = self._target(problem, device, replay, begun)
         search = ResolvedSearch(
             problem=problem,
-            target=replay.target(problem, device) if replay else target_of(problem, device),
+            target=target,
+            away=away,
             run_dir=run_dir,
             device=device,
             models=tuple(models),
@@ -138,6 +140,14 @@ class SearchRequest:
         )
         _check(search, is_local=is_local and not search.replays_times)
         return search
+
+    def _target(self, problem: ProblemSpec, device: str, replay: Replay | None, begun: RunRecord) -> tuple[Target, str]:
+        """Return the problem on its device, and why a search that parks has to do without that device here, or ""."""
+        if replay:
+            return replay.target(problem, device), ""
+        if self.park and begun.device is not None:
+            return target_of_parking(problem, device, begun.device)
+        return target_of(problem, device), ""
 
     def _asked_replay(self) -> AskedReplay:
         return AskedReplay(
@@ -180,6 +190,7 @@ class ResolvedSearch:
     target: Target
     run_dir: Path
     device: str  # as named: "cuda" means every GPU like the first one
+    away: str = ""  # why its device is not on this machine, where what needs it waits
     models: tuple[AnyModel, ...]
     is_model_named: bool  # by the request, the run or the problem; else the keyless one stands in
     settings: SearchSettings

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.stored_certificate import certifies
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class SearchResult:
     certified: bool
     waiting: int = 0  # requests that wait for an answer
     batched: int = 0  # of these, those for a batch of their provider
+    unjudged: int = 0  # kernels without a verdict: of a search in state `waiting`, those that wait for its device
     reason: str = ""  # the stop rule that ended it, in words
     report: dict[str, Any]  # the content of result.json
 
@@ -48,6 +50,7 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
         state=state,
         waiting=calls["waiting"],
         batched=calls["batched"],
+        unjudged=len(unjudged(archive)),
         reason=archive.run().stop_reason or "",
         rounds=int(report.get("rounds", 0)),
         best_id=best_id,

@@ -49,7 +49,8 @@ async def run_search(
 ) -> SearchResult:
     """Run or resume a search to its end, or until `stop.request_drain()`; then it can be resumed exactly there.
 
-    With `options.park` it ends too, in state `waiting`, where every branch waits for a mailbox or a batch.
+    With `options.park` it ends too, in state `waiting`, where every branch waits for a mailbox, a batch or, in a run that is
+    resumed on a machine without its device, for that device.
 
     `engine` and `models` replace what the options would open; an engine that is passed in is not closed. `config` has
     callbacks, tags, metadata and a run name for LangGraph, which hands them on to every node and call of a model.
@@ -135,7 +136,8 @@ async def _stream(
         snapshot = await graph.aget_state(_THREAD)
         if not snapshot.interrupts:
             return RunState(outcome_of(snapshot.values))
-        if not await has_answers(context, [asked.value["id"] for asked in snapshot.interrupts], on_event):
+        asked = [interrupt.value["id"] for interrupt in snapshot.interrupts if "id" in interrupt.value]
+        if not await has_answers(context, asked, on_event):
             return RunState.WAITING
         given = None
 

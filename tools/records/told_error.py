@@ -18,6 +18,7 @@ ERRORS: Mapping[str, type[RidgelineError]] = {
     "ModelError": errors.ModelError,
     "UncoveredError": errors.UncoveredError,
     "DeviceError": errors.DeviceError,
+    "DeviceAway": errors.DeviceAway,
     "SandboxError": errors.SandboxError,
     "RunError": errors.RunError,
     "StorageError": errors.StorageError,

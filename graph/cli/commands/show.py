@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.history.repeated_sources import repeat_words
 from ridgeline.checkpoints.report.wording import author_words, ending, replay_words
 from ridgeline.checkpoints.result import show_run
@@ -22,7 +23,7 @@ from ridgeline.checkpoints.runs.folders import find_run, matching_runs, read_run
 from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.profile_lines import profile_lines, stored_profile
-from ridgeline.graph.cli.summary import round_lines, waiting_words, winner_lines
+from ridgeline.graph.cli.summary import device_name, round_lines, waiting_words, winner_lines
 from ridgeline.graph.search.ideas.user_ideas import left_over
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.errors import InputError
@@ -53,6 +54,7 @@ def execute(args: argparse.Namespace) -> int:
         shown = show_run(archive)
         record = archive.run()
         told_in_vain = left_over(archive)
+        without_verdict = len(unjudged(archive))
     if args.json:
         sys.stdout.write(json.dumps(shown, indent=2) + "\n")
         return 0
@@ -60,7 +62,7 @@ def execute(args: argparse.Namespace) -> int:
         told = f"the newest of the {len(matches)} runs called {args.run}…; ridgeline show lists all"
         console.print(told, markup=False, soft_wrap=True)
     state = state_now(run, record)
-    for line in _state_lines(shown, run, record, state):
+    for line in _state_lines(shown, run, record, state, without_verdict=without_verdict):
         console.print(line, markup=False, soft_wrap=True)
     is_running = state == RunState.RUNNING
     _print_winner(console, shown, run, is_running=is_running)
@@ -94,7 +96,7 @@ def _serve(console: Console, args: argparse.Namespace) -> int:
     return 0
 
 
-def _state_lines(shown: dict[str, Any], run: Path, record: RunRecord, state: str) -> list[str]:
+def _state_lines(shown: dict[str, Any], run: Path, record: RunRecord, state: str, *, without_verdict: int) -> list[str]:
     """Return what kind of search it is, how far it has come and whom it waits for."""
     lines = [f"{shown['problem']} ({shown['run']}): {ending(state, record.stop_reason)}"]
     if state == RunState.RUNNING:
@@ -106,9 +108,13 @@ def _state_lines(shown: dict[str, Any], run: Path, record: RunRecord, state: str
     if words := replay_words(shown["replay"]):
         lines.append(words)
     calls = shown["cost"]["model_calls"]
-    if calls["waiting"]:
-        where = "mailbox" if calls["waiting"] > calls["batched"] else "batch"
-        lines.append(f"{where}: {waiting_words(calls['waiting'], run, batched=calls['batched'])}")
+    if state == RunState.WAITING or calls["waiting"]:
+        where = "mailbox" if calls["waiting"] > calls["batched"] else "batch" if calls["batched"] else "parked"
+        kernels = without_verdict if state == RunState.WAITING else 0
+        words = waiting_words(
+            calls["waiting"], run, batched=calls["batched"], unjudged=kernels, device=device_name(shown)
+        )
+        lines.append(f"{where}: {words}")
     return lines
 
 

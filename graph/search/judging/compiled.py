@@ -36,7 +36,7 @@ logger = logger_of(__name__)
 
 def runs_beside_models(context: SearchContext) -> bool:
     """Say whether the modes are timed while models think, and not after the last kernel."""
-    return not context.is_keyless and context.budget.wall_s is None
+    return not context.is_keyless and context.budget.wall_s is None and not context.is_away
 
 
 async def begin_compiled(context: SearchContext) -> None:

@@ -1,4 +1,4 @@
-"""A mailbox's request as LangGraph's interrupt: whoever runs the graph answers it, at once or in another process."""
+"""What a search waits for as LangGraph's interrupt: a mailbox's reply, which a host may give, and a device elsewhere."""
 
 from __future__ import annotations
 
@@ -26,3 +26,12 @@ async def put_to_host(mailbox: Mailbox, pending: WaitingRequest, task: str) -> N
         return
     value = interrupt(request.to_json())
     await asyncio.to_thread(mailbox.answer_value, request, value)
+
+
+def wait_for_device(name: str) -> None:
+    """Interrupt the graph until the search is resumed where its device is; no value is asked for.
+
+    Raises:
+        GraphInterrupt: always, unless a host resumes with a value nevertheless.
+    """
+    interrupt({"device": name})

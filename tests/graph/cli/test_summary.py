@@ -157,7 +157,7 @@ def test_end_says_when_no_kernel_beat_what_the_search_began_with(
         ("stalled", "", "finished: nothing more was gained or proposed"),
         ("budget", "82 s of the 75 s of --max-wall-s are used", "finished: the budget is spent (82 s of the 75 s of"),
         ("stopped", "no gain in 3 rounds", "stopped, and can be resumed"),
-        ("waiting", "", "waiting for answers to its requests, and can be resumed"),
+        ("waiting", "", "waiting for answers to its requests or for its device, and can be resumed"),
     ],
 )
 def test_end_says_which_rule_ended_the_search(tmp_path: Path, state: str, reason: str, told: str) -> None:

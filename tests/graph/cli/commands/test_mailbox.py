@@ -94,7 +94,7 @@ def test_a_mailbox_that_is_a_link_out_of_the_run_is_refused(run: Path, tmp_path:
 
 def test_show_tells_for_how_many_answers_a_run_waits_and_how_it_goes_on(run: Path) -> None:
     told = ridgeline("show", str(run)).stdout
-    assert "waiting for answers to its requests, and can be resumed" in told
+    assert "waiting for answers to its requests or for its device, and can be resumed" in told
     assert f"mailbox: 2 requests waiting in {run / 'mailbox'}" in told
     assert f"--resume {run} --park" in told
 
