@@ -6,7 +6,10 @@ have seen them. What changes seldom stands before what changes often.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +20,7 @@ from ridgeline.graph.models.showing.shortening import excerpt, with_short_lines
 from ridgeline.graph.models.showing.shown_kernels import (
     ShownKernel,
     parent_kernels,
-    short_difference,
+    readable_difference,
     told_kernels,
 )
 from ridgeline.graph.models.showing.told_ideas import told_ideas
@@ -56,7 +59,7 @@ def _environment() -> Environment:
         autoescape=False,
     )
     environment.globals["FLOATS"] = FLOATS
-    environment.filters["argument"] = describe_argument
+    environment.filters["argument_lines"] = argument_lines
     environment.filters["excerpt"] = excerpt
     environment.filters["short_lines"] = with_short_lines
     environment.filters["cut"] = cut_source
@@ -75,6 +78,14 @@ def describe_argument(arg: ArgSpec, interface: Interface = Interface.C) -> str:
         return f"{name}: {arg.role} scalar {arg.dtype}, nominally {arg.value}"
     strides = "" if arg.strides == contiguous_strides(arg.shape) else f", strides {tuple(arg.strides)}"
     return f"{name}: {arg.role} {arg.dtype} {tuple(arg.shape)}{strides}"
+
+
+def argument_lines(args: Sequence[ArgSpec], interface: Interface) -> list[str]:
+    """Return the arguments in order, neighbours that differ by name alone in one line: `q, k: input float32 (8, 64)`."""
+    described = (describe_argument(arg, interface).partition(": ") for arg in args)
+    return [
+        f"{', '.join(name for name, _, _ in alike)}: {words}" for words, alike in groupby(described, key=itemgetter(2))
+    ]
 
 
 def render(template: str, **values: Any) -> str:
@@ -104,6 +115,7 @@ def _render_ideation(request: IdeationRequest, kernels: list[ShownKernel]) -> st
         "ideate.md.j2",
         request=request,
         subject=request.subject,
+        baselines=request.baselines,
         categories=list(Category),
         kernels=kernels,
         tried=told_ideas(request.tried, request.elites),
@@ -114,17 +126,30 @@ def _render_ideation(request: IdeationRequest, kernels: list[ShownKernel]) -> st
 def render_kernel(request: KernelRequest) -> str:
     """Return the prompt that asks for a kernel, or for the repair of one.
 
-    A repair shows the source that failed whole and of the parent what that changed.
+    A repair begins as its write did, parent included, and shows of the source that failed what that changed of the parent.
+    Where it changed most of it, the source is shown whole and the parent is not.
     """
-    parent, second, language = request.parent, request.second_parent, request.subject.language
+    changes = _changes_of_failed(request)
+    is_whole = request.is_repair and not changes
     return render_prefix(request.subject) + render(
         "repair.md.j2" if request.failure else "write.md.j2",
         request=request,
         subject=request.subject,
-        kernels=[] if request.is_repair else parent_kernels(parent, second, language),
-        changes=short_difference(parent.source, request.failed_source) if request.is_repair and parent else "",
+        baselines=request.baselines.eager_only(),  # as in the first round, so that prompts of all rounds begin alike
+        kernels=[] if is_whole else parent_kernels(request.parent, request.second_parent, request.subject.language),
+        changes=changes,
         block_chars=WRITE_BLOCK_CHARS,
     )
+
+
+def _changes_of_failed(request: KernelRequest) -> str:
+    """Return what a failed source changed of its parent; "" where the source itself is to be shown.
+
+    So it is after a reply that could not be used, whose edits may not have matched a source that stood there in parts.
+    """
+    if not request.is_repair or request.parent is None or request.unreadable:
+        return ""
+    return readable_difference(request.parent.source, request.failed_source)
 
 
 def render_request(request: IdeationRequest | KernelRequest) -> str:

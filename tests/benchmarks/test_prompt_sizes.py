@@ -83,13 +83,13 @@ def test_every_prompt_of_a_search_begins_with_the_same_bytes(name: str) -> None:
 
 def test_three_quarters_of_a_search_s_input_can_be_cached() -> None:
     shares = [sizes().cacheable(list(given(name).requests())) for name in ("cpu_fp32", "cpu_convolution", "cuda_half")]
-    assert min(shares) >= 0.72 and sum(shares) / len(shares) >= 0.75
+    assert min(shares) >= 0.75
 
 
 def test_an_fp32_problem_is_shown_no_half_types_and_its_shapes_once() -> None:
     text = render_request(given("cpu_fp32").kernel(1, 0, 0)).partition("Arguments of")[2]
     assert "struct fp16" not in text and "float16" not in text
-    assert text.count("2048") == 3 and text.count("768") == 6  # x, residual and out; three parameters
+    assert text.count("2048") == 2 and text.count("768") == 3  # x and residual; out; three parameters
 
 
 if __name__ == "__main__":

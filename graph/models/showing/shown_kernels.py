@@ -13,7 +13,10 @@ from ridgeline.graph.models.showing.outlines import cut_source, outline
 from ridgeline.graph.models.showing.shortening import told_once
 
 MOST_OF_SOURCE = 0.75
-"""A diff longer than this share of its kernel is harder to read than the kernel: that one is shown whole."""
+"""A diff longer than this share of its kernel is harder to read than the kernel: that one is shown whole.
+
+Of a failed source the diff costs less up to here too, where cached tokens cost a quarter: the parent before it is cached.
+"""
 
 MOST_LINES = 4000
 """Lines of the longest source that is compared: of these a comparison takes 0.1 s, and the time grows with the square."""
@@ -23,7 +26,7 @@ OUTLINE_CHARS = 700
 """Most of a kernel beside the leader in a request for ideas; a kernel this short is shown whole."""
 
 SECOND_CHARS = 5_000
-"""Most of a recombination's second kernel that its writer is shown, and of what a failed source changed of its parent."""
+"""Most of a recombination's second kernel that its writer is shown."""
 
 ROWS_BESIDE = 2
 """Rows of a sweep that are told of a kernel beside the leader."""
@@ -98,7 +101,8 @@ def parent_kernels(parent: Elite | None, second: Elite | None, language: str) ->
     shown = [_written(parent, parent.source, Form.WHOLE)] if parent else []
     if second is None or (parent and second.written_id == parent.written_id):
         return shown
-    if parent and (changes := short_difference(parent.source, second.source)):
+    changes = readable_difference(parent.source, second.source) if parent else ""
+    if parent and changes and len(changes) <= SECOND_CHARS:
         return [*shown, _written(second, changes, Form.DIFF, parent.candidate_id)]
     form = Form.CUT if len(second.source) > SECOND_CHARS else Form.WHOLE
     return [*shown, _written(second, cut_source(second.source, language, SECOND_CHARS, second.diagnosis), form)]
@@ -108,10 +112,10 @@ def _written(elite: Elite, text: str, form: Form, base_id: str = "") -> ShownKer
     return ShownKernel(elite=elite, text=text, form=form, base_id=base_id, diagnosis=elite.diagnosis, sweep=elite.sweep)
 
 
-def short_difference(base: str, source: str) -> str:
-    """Return the changes from one source to another, "" where they have more than SECOND_CHARS or are most of the source."""
+def readable_difference(base: str, source: str) -> str:
+    """Return the changes from one source to another; "" where they are most of the source."""
     changes = difference(base, source)
-    return changes if len(changes) <= min(SECOND_CHARS, MOST_OF_SOURCE * len(source)) else ""
+    return changes if len(changes) <= MOST_OF_SOURCE * len(source) else ""
 
 
 @lru_cache(maxsize=64)

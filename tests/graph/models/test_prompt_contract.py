@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 from tests.graph.requests_made import DESCRIPTION, ideation, kernel, subject
 
-from ridgeline.graph.models.prompts import describe_argument, render_ideation, render_kernel, render_prefix
+from ridgeline.graph.models.prompts import (
+    argument_lines,
+    describe_argument,
+    render_ideation,
+    render_kernel,
+    render_prefix,
+)
 from ridgeline.tools.build.interfaces import entry_declaration, problem_header
 from ridgeline.tools.records.problem import ArgSpec, DeviceFact, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Role
@@ -60,6 +66,18 @@ def test_strides_are_told_where_a_tensor_is_not_contiguous() -> None:
     across = ArgSpec(name="x", role=Role.INPUT, shape=(4, 8), strides=(1, 4))
     assert describe_argument(across) == "x: input float32 (4, 8), strides (1, 4)"
     assert describe_argument(replace(across, strides=(8, 1))) == "x: input float32 (4, 8)"
+
+
+def test_neighbouring_arguments_that_differ_by_name_alone_are_told_in_one_line() -> None:
+    x = ArgSpec(name="x", role=Role.INPUT, shape=(4, 8), strides=(8, 1))
+    eps = ArgSpec(name="eps", role=Role.INPUT, kind=ArgKind.SCALAR, dtype="float64", value=1e-5)
+    args = (x, replace(x, name="y"), eps, replace(x, name="z"), replace(x, name="out", role=Role.OUTPUT))
+    assert argument_lines(args, Interface.C) == [
+        "x, y: input float32 (4, 8)",
+        "eps: input scalar float64, nominally 1e-05",
+        "z: input float32 (4, 8)",
+        "out: output float32 (4, 8)",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -128,5 +146,5 @@ def test_the_contract_says_what_of_inputs_workspace_and_stages_a_writer_has_to_k
 
 def test_ideas_are_asked_for_in_few_words_and_each_plan_complete() -> None:
     text = render_ideation(ideation(implementations=2))
-    assert "in at most 90 words" in text
+    assert "in at most 80 words" in text and "`title`: at most 12 words" in text
     assert "state 2 `plans` of at most 50 words, each complete without the others" in text

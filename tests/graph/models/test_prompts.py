@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from jinja2 import UndefinedError
-from tests.graph.requests_made import ELITE, IDEA, TRIED, ideation, kernel, subject
+from tests.graph.requests_made import BASELINES, ELITE, IDEA, TRIED, ideation, kernel, subject
 
 from ridgeline.graph.models.prompts import (
     IDEATION_CHARS,
@@ -18,6 +18,7 @@ from ridgeline.graph.models.prompts import (
     render_prefix,
 )
 from ridgeline.graph.models.requests import Elite, KernelRequest
+from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.search import BuildingBlock
 from ridgeline.tools.records.vocabulary import Category, IdeaOutcome, ReasonCode
 
@@ -71,15 +72,36 @@ def test_a_repair_begins_as_the_first_attempt_did_up_to_the_parent() -> None:
     assert repair.startswith(first[: first.index("## Start from this kernel")].rstrip())
 
 
-def test_a_repair_shows_the_source_that_failed_and_of_its_parent_what_it_changed() -> None:
-    lines = [f"line({n});" for n in range(60)]
-    parent = replace(ELITE, source="\n".join(lines) + "\n")
-    second = replace(parent, candidate_id="r1i1v0a0", source="int second;\n")
-    text = render_kernel(failed("\n".join([*lines, "last();"]), parent=parent, second_parent=second))
-    assert text.count("line(30);") == 1 and "int second;" not in text
-    assert "What it changed of `seed-naive`" in text and "+last();\n```" in text
-    rewritten = render_kernel(failed("int all_new;", parent=parent))
-    assert "line(30);" not in rewritten and "changed most of it" in rewritten
+LINES = [f"line({n});" for n in range(60)]
+PARENT = replace(ELITE, source="\n".join(LINES) + "\n")
+
+
+def test_a_repair_begins_as_its_write_did_and_shows_what_the_failed_source_changed_of_the_parent() -> None:
+    second = replace(PARENT, candidate_id="r1i1v0a0", source="int second;\n")
+    given = {"parent": PARENT, "second_parent": second, "block": BLOCK, "plan": "by columns"}
+    write, repair = render_kernel(kernel(**given)), render_kernel(failed("\n".join([*LINES, "last();"]), **given))
+    assert repair.startswith(write.partition("Write it now.")[0])
+    ending = repair.partition("## The source that failed")[2]
+    assert "It is `seed-naive` above, which is correct, with these changes" in ending
+    assert "+last();\n```" in ending and "line(30);" not in ending
+
+
+def test_a_failed_source_that_changed_most_of_its_parent_is_shown_in_the_place_of_the_parent() -> None:
+    text = render_kernel(failed("int all_new;", parent=PARENT))
+    assert "line(30);" not in text and "int all_new;" in text
+    assert "It started from `seed-naive`, which is correct." in text and "with these changes" not in text
+
+
+def test_a_failed_source_is_shown_whole_after_a_reply_that_could_not_be_used() -> None:
+    text = render_kernel(failed("\n".join([*LINES, "last();"]), parent=PARENT, unreadable="block 1 matches nowhere"))
+    assert text.count("line(30);") == 1 and "last();\n```" in text and "+last();" not in text
+
+
+def test_writers_are_told_of_eager_alone_so_that_the_prompts_of_all_rounds_begin_alike() -> None:
+    entry = replace(BASELINES.entries[0], name=ReferenceMode.COMPILE)
+    later = replace(BASELINES, entries=(*BASELINES.entries, entry))
+    assert render_kernel(kernel(baselines=later)) == render_kernel(kernel())
+    assert "compile (fp32)" in render_ideation(ideation(baselines=later))
 
 
 def test_a_reply_that_could_not_be_read_is_answered_with_the_parent_in_view() -> None:
@@ -295,7 +317,7 @@ def test_edits_are_described_once_where_there_is_a_source_to_edit(parent: Elite 
     ):
         text = render_kernel(repair)
         assert text.count("<<<<<<< SEARCH") == 1
-        assert "Edits are of the source that failed where one is shown, else of the kernel to start from" in text
+        assert "Edits are of the source that failed where one did, else of the kernel to start from" in text
 
 
 def test_no_bound_is_stated_beside_kernels_that_wait_for_something_else() -> None:
