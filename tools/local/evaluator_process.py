@@ -49,6 +49,7 @@ class EvaluatorProcess:
         self._log = log
         self._process: asyncio.subprocess.Process | None = None
         self._sent = 0
+        self._is_closed = False
 
     async def ask(self, task: Task[Any], timeout_s: float) -> dict[str, Any]:
         """Return the JSON of the task's result.
@@ -57,7 +58,7 @@ class EvaluatorProcess:
 
         Raises:
             InputError: the evaluator found a fault that the user can mend.
-            EngineError: the evaluator died, was too late or broke the protocol.
+            EngineError: the evaluator died, was too late or broke the protocol, or it is closed.
         """
         process = await self._started()
         self._sent += 1
@@ -86,7 +87,11 @@ class EvaluatorProcess:
         await process.wait()
 
     async def close(self) -> None:
-        """Close the evaluator's input, at which it ends by itself; end it when it takes longer than the grace period."""
+        """Close the evaluator's input, at which it ends by itself; end it when it takes longer than the grace period.
+
+        No request starts it again: one that waited for its turn until now is refused.
+        """
+        self._is_closed = True
         if self._process is not None and self._process.stdin is not None and self._process.returncode is None:
             self._process.stdin.close()
             with contextlib.suppress(TimeoutError):
@@ -94,6 +99,7 @@ class EvaluatorProcess:
         await self.end()
 
     async def _started(self) -> asyncio.subprocess.Process:
+        self._expect_open()
         if self._process is not None and self._process.returncode is None:
             return self._process
         await self.end()
@@ -112,7 +118,14 @@ class EvaluatorProcess:
         finally:
             if not isinstance(stderr, int):
                 stderr.close()
+        if self._is_closed:  # while it was started
+            await self.end()
+        self._expect_open()
         return self._process
+
+    def _expect_open(self) -> None:
+        if self._is_closed:
+            raise EngineError("the engine is closed")
 
 
 async def _exchange(process: asyncio.subprocess.Process, request: dict[str, Any]) -> dict[str, Any]:
