@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from ridgeline.tools.engine import Task
 from ridgeline.tools.errors import EngineError, JudgeCrashed
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.python_env import python_command
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.told_error import ToldError
 
@@ -26,18 +26,8 @@ _CLOSE_GRACE_S = 5.0  # for the evaluator to end its judge and runners
 
 
 def evaluator_command(device: Device) -> list[str]:
-    """Return the command of one device's evaluator; `-P` keeps a `tools.py` in the current folder out of it."""
-    described = json.dumps(device.to_json())
-    return [
-        sys.executable,
-        "-P",
-        "-m",
-        "ridgeline.tools.local",
-        "--device",
-        described,
-        "--parent",
-        str(os.getpid()),
-    ]
+    """Return the command of one device's evaluator."""
+    return [*python_command("local", "--device", json.dumps(device.to_json()), "--parent", str(os.getpid()))]
 
 
 class EvaluatorProcess:

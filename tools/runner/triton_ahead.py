@@ -14,6 +14,7 @@ from pathlib import Path
 from ridgeline.tools.build.cache import BuildCache, unfit
 from ridgeline.tools.build.toolchain import find_toolchain
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.machine.python_env import python_command
 from ridgeline.tools.machine.removal import remove_tree
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build
@@ -24,7 +25,6 @@ from ridgeline.tools.runner.plan import RUNNERS, module_setup, runner_plan
 from ridgeline.tools.runner.triton_wire import GPU_OPEN, PROGRESS, InputForm, TritonSpec
 from ridgeline.tools.runner.wire import TRITON_KERNELS
 from ridgeline.tools.sandbox.process import Limit
-from ridgeline.tools.sandbox.python import python_command
 from ridgeline.tools.sandbox.sandbox import Confined, ExitStatus, Sandbox, claim_workdir
 
 _VERSION = 1
