@@ -37,6 +37,7 @@ from ridgeline.tools.records.results import Baselines, Comparison, FailedCompari
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Sanitizers, Status
 from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.runner.plan import alone
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import UNSAFE_VARIABLE, Sandbox, Tier, probe_sandbox
 
@@ -83,7 +84,7 @@ class Evaluator:
     def _examine(self, task: VerifyTask, session: ProblemSession) -> Verdict:
         started, sandbox = time.perf_counter(), self._sandbox
         report = examine(
-            self._device.alone(task.problem, task.build, self._cache_dir),
+            alone(task.problem, task.build, self._cache_dir),
             signature=session.judge.problem.description.signature,
             library=Path(task.build.library_path or ""),
             sandbox=sandbox,
@@ -202,10 +203,10 @@ class Evaluator:
             library=_native_library(task),
             sandbox=self._sandbox,
             build_log=task.build.log,
-            runner=self._device.alone(task.problem, task.build, self._cache_dir),
+            runner=alone(task.problem, task.build, self._cache_dir),
             source=task.candidate.source,
             profile_build=clocked,
-            clocked=self._device.alone(task.problem, clocked, self._cache_dir) if clocked else None,
+            clocked=alone(task.problem, clocked, self._cache_dir) if clocked else None,
         )
 
     def close(self) -> None:

@@ -110,6 +110,19 @@ def runner_plan(
     return RUNNERS[problem.interface].plan(built)
 
 
+def alone(problem: DescribedTarget, build: Build, cache_dir: Path) -> Confined | None:
+    """Return how a candidate is confined when it runs alone, under a watching tool or with clocks of its own.
+
+    None for a build without a library, and for a Python runner, which has no mode without a judge.
+
+    Raises:
+        DeviceError: the native host cannot be built.
+    """
+    if problem.interface.runs_in_python or not build.library_path:
+        return None
+    return runner_plan(problem, build, cache_dir).confined
+
+
 def reference_plan(problem: DescribedTarget, module: ModuleContract, cache_dir: Path) -> RunnerPlan:
     """Return the plan for a runner that holds the reference, as it would hold a module that a candidate wrote.
 
