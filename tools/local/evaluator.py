@@ -24,7 +24,7 @@ from ridgeline.tools.measure.benchmark import NO_COST, compare_sides, time_candi
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.graph_timing import with_graph_time
 from ridgeline.tools.measure.late_outputs import collector_for
-from ridgeline.tools.measure.sides import Reference, eager_mode
+from ridgeline.tools.measure.sides import ReferenceSide, eager_mode
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.measure.verify import verify_candidate
@@ -262,7 +262,7 @@ def _entered(
         return runners.enter_context(session.runner(task, deadline))
 
 
-def _with_references_place(timing: Timing, reference: Reference, task: BenchmarkTask) -> Timing:
+def _with_references_place(timing: Timing, reference: ReferenceSide, task: BenchmarkTask) -> Timing:
     """Return a timing with a label where eager PyTorch was to have a runner of its own and had none."""
     is_usual = reference.is_apart or not TIMED_DEVICES[task.problem.device.kind].times_reference_apart
     if is_usual or timing.status is not Status.OK:

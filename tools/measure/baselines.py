@@ -29,7 +29,7 @@ from ridgeline.tools.machine.places import is_older, replace_json
 from ridgeline.tools.measure.benchmark import time_alone, time_relative
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
-from ridgeline.tools.measure.sides import ReferenceSide
+from ridgeline.tools.measure.sides import ReferenceInJudge
 from ridgeline.tools.measure.statistics import StoppingRule, percentile
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.keys import JUDGE_VERSION
@@ -206,11 +206,11 @@ def _time_mode(judge: JudgeProcess, mode: ReferenceMode, settings: TimingSetting
     ready = judge.ask(PrepareMode(mode=mode), timeout_s=COMPILE_LIMIT_S)
     if ready.measured is None and eager is not None:
         raise EngineError(f"{mode}: its output fits no precision class (relative error {ready.rel_error:.3g})")
-    side = ReferenceSide(judge, mode)
+    side = ReferenceInJudge(judge, mode)
     if eager is None or eager.median_ms is None:
         median_ms, p10_ms, p90_ms, samples = time_alone(side, judge, settings=settings)
     else:
-        ratios = time_relative(side, ReferenceSide(judge), judge, settings=settings)
+        ratios = time_relative(side, ReferenceInJudge(judge), judge, settings=settings)
         median_ms, p10_ms, p90_ms = (eager.median_ms * percentile(ratios, p) for p in (50, 10, 90))
         samples = len(ratios)
     return Baseline(
