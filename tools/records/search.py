@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.vocabulary import (
-    Category,
-    Interface,
-    Mender,
-    Origin,
-)
+from ridgeline.tools.records.vocabulary import Category, Interface, Mender, Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
