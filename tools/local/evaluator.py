@@ -175,15 +175,13 @@ class Evaluator:
                 self._device.expect_ready()
             return measure_next(
                 problem,
-                problem.description,
                 task.after,
                 start_judge=lambda: self._another_judge(problem),
                 cache_dir=self._cache_dir,
                 again=task.again,
             )
         return measure_baselines(
-            problem,
-            self._session(problem).judge.problem.description,
+            problem.described(self._session(problem).judge.problem.description),  # by this torch, as it is now
             start_judge=lambda: self._another_judge(problem),
             cache_dir=self._cache_dir,
             compile_modes=task.compile_modes,
