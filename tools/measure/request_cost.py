@@ -1,4 +1,4 @@
-"""What a block costs beside its calls: a request to a runner, and each call's ticket.
+"""The cost of a block beside its calls: a request to a runner, and each call's ticket.
 
 Waking the runner, reading the request and answering takes about 0.1 ms of the parent's clock. On a GPU, which changes
 over from the judge's work to the runner's, it takes up to four times that. The cost is measured in a runner of its own,
@@ -42,7 +42,7 @@ MANY_CALLS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopCost:
-    """What a block costs beside its calls, in seconds."""
+    """The cost of a block beside its calls, in seconds."""
 
     request_s: float = 0.0  # of the block: going on, reading the request, answering
     ticket_s: float = 0.0  # of each call: taking its ticket; in Python also holding and noting its result

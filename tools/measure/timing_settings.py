@@ -1,4 +1,4 @@
-"""How long one timing goes on, and how much it looks at."""
+"""The extent of one timing: how long it goes on, and how many outputs it checks."""
 
 from __future__ import annotations
 

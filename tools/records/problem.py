@@ -79,7 +79,7 @@ class Signature(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedTrial(Record):
-    """What no candidate meets: a trial that the reference does not take, other values of an argument, its effect."""
+    """A test that no candidate meets: a trial that the reference refuses, an argument's other values, or its effect."""
 
     name: str  # as in Trial
     reason: str

@@ -1,4 +1,4 @@
-"""Which arguments of one sign a reference takes with other signs: found out by running it.
+"""The arguments of one sign that a reference takes with other signs, found by running it.
 
 Variances, probabilities and what a logarithm is taken of give NaN, and stay as they are. So does what would leave the
 output to rounding: a sum of positive numbers in a denominator may become next to nothing once their signs are mixed, and
