@@ -24,7 +24,7 @@ from ridgeline.tools.judge.messages import PrepareMode
 from ridgeline.tools.local.problem_session import ProblemSession
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.benchmark import time_alone
-from ridgeline.tools.measure.sides import Reference, ReferenceSide
+from ridgeline.tools.measure.sides import ReferenceInJudge, ReferenceSide
 from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.problem import Device, Target
@@ -151,11 +151,11 @@ def compare(rows: int, cols: int, mode: ReferenceMode, device: Device, repeats: 
     }
 
 
-def _side(session: ProblemSession, problem: Target, mode: ReferenceMode) -> Reference:
+def _side(session: ProblemSession, problem: Target, mode: ReferenceMode) -> ReferenceSide:
     """Return the reference as it is timed beside a candidate; a compiled mode in the judge, as for a baseline."""
     if mode is ReferenceMode.EAGER:
         return session.reference(problem.described(session.judge.problem.description), mode)
-    return ReferenceSide(session.judge, mode)
+    return ReferenceInJudge(session.judge, mode)
 
 
 def main() -> None:

@@ -77,9 +77,8 @@ def _remedy(error: ErrorDetails) -> str:
     if kind in ("too_short", "string_too_short"):
         return "must not be empty; fill it or remove the key"
     if kind == "list_type" and isinstance(given, str):
-        is_plain = (
-            re.fullmatch(r"\w[\w./*-]*", given) and len(given) <= LONGEST_SHOWN
-        )  # `[*.cpp]` would be YAML's alias
+        # `[*.cpp]` would be YAML's alias.
+        is_plain = re.fullmatch(r"\w[\w./*-]*", given) and len(given) <= LONGEST_SHOWN
         item = given if is_plain else as_words(given)
         return f"must be a list: write [{item}]"
     if kind == "int_parsing_size":

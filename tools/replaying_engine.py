@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedReference:
-    """What a recorded search learned of its reference."""
+    """The reference of a recorded search, with all that the search learned of it."""
 
     target: Target
     description: Description

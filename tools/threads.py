@@ -1,4 +1,4 @@
-"""Work in a thread that a cancelled task waits for: what it works on is closed only after it."""
+"""Work in a thread that ends before its task does, a cancelled one too: nothing is closed while the thread uses it."""
 
 from __future__ import annotations
 

@@ -34,8 +34,6 @@ _SANITIZER_FLAGS = (
     "-fno-omit-frame-pointer",
     *(f"-U{name}" for name in _TELL_TALES),
 )
-_PROFILE_FLAGS = ("-g1",)
-"""Line tables alone: GCC makes the same code with them as without."""
 CPU_LINK_FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,now", "-Wl,--no-undefined", "-Wl,--build-id=none")
 CUDA_FLAGS = ("-std=c++17", "-O3")
 CUDA_LINK_FLAGS = (
@@ -89,6 +87,7 @@ class _DeviceFlags:
     link: tuple[str, ...]
     no_undefined: str  # of `link`: every symbol has to be defined
     diagnostics: tuple[str, ...]
+    profile: tuple[str, ...]  # by which a profile finds the source lines of loops
     allowed: re.Pattern[str]
     architecture: Callable[[str], tuple[str, ...]]  # by a device's architecture
 
@@ -108,6 +107,7 @@ _FLAGS = {
         link=CPU_LINK_FLAGS,
         no_undefined="-Wl,--no-undefined",
         diagnostics=DIAGNOSTIC_FLAGS,
+        profile=("-g1",),  # line tables alone: GCC makes the same code with them as without
         allowed=re.compile("|".join(_CPU_ALLOWED)),
         architecture=_native,
     ),
@@ -116,6 +116,7 @@ _FLAGS = {
         link=CUDA_LINK_FLAGS,
         no_undefined="-Xlinker=--no-undefined",
         diagnostics=CUDA_DIAGNOSTIC_FLAGS,
+        profile=(),  # ncu is not asked for lines
         allowed=re.compile("|".join(_CUDA_ALLOWED)),
         architecture=_of_gpu,
     ),
@@ -152,8 +153,8 @@ def sanitizer_flags(kind: DeviceKind) -> tuple[str, ...]:
 
 
 def profile_flags(kind: DeviceKind) -> tuple[str, ...]:
-    """Return the flags by which a profile finds the source lines of a CPU's loops; none on a GPU, whose ncu is not asked."""
-    return _PROFILE_FLAGS if kind is DeviceKind.CPU else ()
+    """Return the flags by which a profile finds the source lines of loops; none where no profile looks for them."""
+    return _FLAGS[kind].profile
 
 
 def link_flags(kind: DeviceKind, *, is_open: bool = False) -> tuple[str, ...]:

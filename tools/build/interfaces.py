@@ -21,12 +21,12 @@ from ridgeline.tools.build.toolchain import Toolchain, find_toolchain
 from ridgeline.tools.build.torch_paths import TorchPaths, find_torch_paths
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.machine.python_env import python_path
+from ridgeline.tools.machine.python_env import python_command, python_path
 from ridgeline.tools.records.builder_spec import BuilderSpec, GpuFacts
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Device, Signature
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, ReasonCode
-from ridgeline.tools.sandbox.python import package_paths, python_command
+from ridgeline.tools.sandbox.python import package_paths
 
 LARGEST_SOURCE_BYTES = 1 << 20
 C_CPU_S = 60

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from ridgeline.tools.build.flags import profile_flags
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface
 
 SLOTS = 1024
@@ -41,8 +42,8 @@ def slot_of(name: str) -> int:
 
 
 def has_profile_build(source: str, kind: DeviceKind, interface: Interface) -> bool:
-    """Return whether a profile learns more from a build of its own: a CPU's lines, and the clocks of stages.
+    """Return whether a profile learns more from a build of its own: the lines of loops, and the clocks of stages.
 
-    A candidate runs alone in the native host, which calls interface `c` only.
+    A candidate runs alone in the native host, and in no Python runner.
     """
-    return interface is Interface.C and (kind is DeviceKind.CPU or bool(stage_names(source)))
+    return not interface.runs_in_python and bool(profile_flags(kind) or stage_names(source))

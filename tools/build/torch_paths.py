@@ -6,17 +6,19 @@ A process of its own (`build/worker/`) asks torch, once for each installed versi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
 import sys
-import tempfile
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.kept_records import read_kept
+from ridgeline.tools.machine.places import replace_json
+from ridgeline.tools.machine.python_env import python_command, python_path
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.vocabulary import DeviceKind
 
@@ -35,20 +37,17 @@ class TorchPaths(Record):
 async def find_torch_paths(cache_dir: Path, kind: DeviceKind, cuda_home: Path | None = None) -> TorchPaths:
     """Return the paths for this interpreter's torch, from disk or from a process that imports it (2 to 6 s).
 
-    `cuda_home` is the folder of the CUDA toolkit whose nvcc will compile.
+    `cuda_home` is the folder of the CUDA toolkit whose nvcc will compile. What cannot be kept is not: only time is lost.
 
     Raises:
         EngineError: torch does not import here.
     """
     stored = cache_dir / "torch" / f"{_identity(kind, cuda_home)}.json"
-    if (known := read_kept(stored, TorchPaths)) is not None:
+    if (known := await asyncio.to_thread(read_kept, stored, TorchPaths)) is not None:
         return known
-    answer = await _ask(kind, cuda_home)
-    paths = TorchPaths.from_json(json.loads(answer))
-    stored.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=stored.parent, delete=False, encoding="utf-8") as file:
-        file.write(answer)
-    os.replace(file.name, stored)
+    paths = TorchPaths.from_json(json.loads(await _ask(kind, cuda_home)))
+    with contextlib.suppress(OSError):
+        await asyncio.to_thread(replace_json, stored, paths.to_json())
     return paths
 
 
@@ -59,19 +58,18 @@ def _identity(kind: DeviceKind, cuda_home: Path | None) -> str:
 
 
 async def _ask(kind: DeviceKind, cuda_home: Path | None) -> str:
+    """Return what a process that imports torch prints: nothing in this process's folder is imported in its place."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "ridgeline.tools.build.worker",
-        kind,
+        *python_command("build.worker", kind),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={
             "PATH": os.environ.get("PATH", ""),
-            "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+            "PYTHONPATH": python_path(),
             **({"CUDA_HOME": str(cuda_home)} if cuda_home else {}),
         },
+        cwd="/",
     )
     output, messages = await process.communicate()
     if process.returncode:

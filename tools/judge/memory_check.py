@@ -5,7 +5,7 @@ from __future__ import annotations
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.records.dtypes import spanned_bytes
-from ridgeline.tools.records.problem import ArgSpec, Signature
+from ridgeline.tools.records.problem import Signature
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role
 
 _OWNER = {DeviceKind.CPU: "this machine", DeviceKind.CUDA: "this GPU"}
@@ -38,8 +38,8 @@ def least_bytes(signature: Signature) -> int:
     The reference's own temporaries come on top, and more sets where there is room.
     """
     tensors = [arg for arg in signature.args if arg.kind is ArgKind.TENSOR]
-    parameters = sum(_stored(arg) for arg in tensors if arg.role not in (Role.INPUT, Role.OUTPUT))
-    set_bytes = sum(_stored(arg) for arg in tensors if arg.role in (Role.INPUT, Role.OUTPUT))
+    parameters = sum(arg.spanned_bytes for arg in tensors if arg.role not in (Role.INPUT, Role.OUTPUT))
+    set_bytes = sum(arg.spanned_bytes for arg in tensors if arg.role in (Role.INPUT, Role.OUTPUT))
     doubled = sum(spanned_bytes(a.shape, a.strides, "float64") for a in tensors if "float" in a.dtype)
     return MIN_SETS * set_bytes + parameters + doubled
 
@@ -61,7 +61,3 @@ def check_room(signature: Signature, *, kind: DeviceKind, memory_bytes: int) -> 
     """
     if lacking := lacking_room(signature, kind=kind, memory_bytes=memory_bytes):
         raise BadReferenceError(f"reference.py: {lacking}")
-
-
-def _stored(arg: ArgSpec) -> int:
-    return spanned_bytes(arg.shape, arg.strides, arg.dtype)

@@ -130,9 +130,7 @@ class Renew(Request[Renewed]):
     replies = (Renewed,)
 
     order: tuple[int, ...] = ()  # in which the sets are written; empty: as they are numbered
-    wanted: tuple[
-        str, ...
-    ] = ()  # kinds of contents that the block has to have; empty: a secret share of the sets has some
+    wanted: tuple[str, ...] = ()  # kinds of contents that the block has to have; empty: a secret share of sets has some
     calls: int = 0  # of the block, among whose sets the wanted kinds are
 
 
@@ -211,9 +209,7 @@ class Loop(Request[Looped]):
 
 REQUESTS: tuple[type[Request[Any]], ...] = (
     Load, Wipe, Redraw, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, FindUnasked, VerifyInputs,
-    Supersede, Copy,
-    Idle, Check,
-    PrepareMode, Loop,
+    Supersede, Copy, Idle, Check, PrepareMode, Loop,
 )  # fmt: skip
 
 

@@ -11,7 +11,6 @@ from enum import StrEnum
 from ridgeline.tools.judge.memory_check import in_gb, lacking_room
 from ridgeline.tools.judge.set_count import WORKING_SETS, count_sets
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.dtypes import spanned_bytes
 from ridgeline.tools.records.module_contract import CallForm
 from ridgeline.tools.records.problem import Description, Device, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, PrecisionClass, Role
@@ -103,4 +102,4 @@ class Outline(Record):
 
     def _bytes_of(self, *roles: Role) -> int:
         args = self.signature.with_role(*roles) if self.signature else ()
-        return sum(spanned_bytes(a.shape, a.strides, a.dtype) for a in args if a.kind is ArgKind.TENSOR)
+        return sum(a.spanned_bytes for a in args if a.kind is ArgKind.TENSOR)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -13,7 +12,7 @@ from typing import Self
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.memory_check import in_gb, smaller_sizes
 from ridgeline.tools.judge.outline import LIMIT_S, MEMORY_BYTES, Outline, OutlineRequest
-from ridgeline.tools.machine.python_env import python_path
+from ridgeline.tools.machine.python_env import python_command, python_path
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
@@ -38,8 +37,7 @@ class OutlineProcess:
             source="", limit_s=limit_s, memory_bytes=memory_bytes, with_graph=with_graphs, with_call=with_calls
         )
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ridgeline.tools.judge.worker.outline_main", str(os.getpid())]
-            + ["--graphs"] * with_graphs,
+            python_command("judge.worker.outline_main", str(os.getpid()), *(["--graphs"] if with_graphs else [])),
             env=os.environ | {"PYTHONPATH": python_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
             cwd="/",
             stdin=subprocess.PIPE,

@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ from ridgeline.tools.judge.outline_process import explain_no_room
 from ridgeline.tools.judge.replies import Failed, Place
 from ridgeline.tools.machine.devices import measurement_cores
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.machine.python_env import compute_environment, python_path
+from ridgeline.tools.machine.python_env import compute_environment, python_command, python_path
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.module_contract import ModuleContract
@@ -151,7 +150,7 @@ class JudgeProcess:
             descriptors = (theirs.fileno(), self._hang_report.fileno())
             arguments = (descriptors[0], os.getpid(), descriptors[1])
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", "ridgeline.tools.judge.worker", *map(str, arguments)],
+                python_command("judge.worker", *map(str, arguments)),
                 env=_environment(problem, cache_dir),
                 cwd="/",
                 stdin=subprocess.DEVNULL,

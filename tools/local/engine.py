@@ -35,6 +35,7 @@ R = TypeVar("R")
 _BATCH_WINDOW_S = 0.01  # branches of one round ask within milliseconds of each other
 _BATCHES_AT_ONCE = 2  # one slow build does not hold up those that come after it
 _BUILD_LOCK = "cpu"  # builds disturb what is measured on the processor
+_ENDED = "the build was ended before it finished"
 
 
 def on_device(spec: ProblemSpec, device: Device) -> Target:
@@ -115,14 +116,17 @@ class LocalEngine:
         await asyncio.gather(*(slot.evaluator.close() for slot in slots.values()))
 
     async def _attempt(self, task: Task[R]) -> R:
-        if self._closed:
-            raise EngineError("the engine is closed")
+        self._expect_open()
         if isinstance(task, CompileTask):
             builder = await self._builder(task.problem.device)
             return await builder.build(task)  # type: ignore[return-value]  # R is Build for a CompileTask
         slot = self._free_slot(task)
         answer = await slot.ask(replace(task, problem=replace(task.problem, device=slot.device)))
         return task.read_result(answer)
+
+    def _expect_open(self) -> None:
+        if self._closed:
+            raise EngineError("the engine is closed")
 
     def _free_slot(self, task: Task[Any]) -> _DeviceSlot:
         """Return the slot of the task's device, or of an alike device with fewer tasks."""
@@ -147,6 +151,7 @@ class LocalEngine:
             self._sandbox = await asyncio.to_thread(Sandbox, report.tier)
         if device.arch not in self._builders:
             compiler = await asyncio.to_thread(Compiler, self._sandbox, self._cache_dir, device)
+            self._expect_open()  # `aclose` knows no builder that is made after it
             self._builders.setdefault(device.arch, _Builder(compiler, DeviceLock(_BUILD_LOCK, waits=self._waits)))
         return self._builders[device.arch]
 
@@ -185,11 +190,18 @@ class _Builder:
         self._waiting: list[tuple[CompileTask, asyncio.Future[Build]]] = []
         self._slots = asyncio.Semaphore(_BATCHES_AT_ONCE)
         self._running: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     async def build(self, task: CompileTask) -> Build:
-        """Return the task's build; what is refused as it stands waits for no lock, since nothing runs for it."""
+        """Return the task's build; what is refused as it stands waits for no lock, since nothing runs for it.
+
+        Raises:
+            EngineError: the builder was closed before the build had ended.
+        """
         if (refused := await self._compiler.refused(task)) is not None:
             return refused
+        if self._is_closed:
+            raise EngineError("the engine is closed")
         answer: asyncio.Future[Build] = asyncio.get_running_loop().create_future()
         self._waiting.append((task, answer))
         if len(self._waiting) == 1:
@@ -197,9 +209,12 @@ class _Builder:
         return await answer
 
     async def aclose(self) -> None:
+        """End every batch; a build that comes later is refused."""
+        self._is_closed = True
         for batch in list(self._running):
             batch.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+        self._fail_waiting(EngineError(_ENDED))  # those of a batch that was ended before its first step
 
     def _start(self, batch: Coroutine[Any, Any, None]) -> None:
         running = asyncio.create_task(batch)
@@ -215,15 +230,17 @@ class _Builder:
                 batch, self._waiting = self._waiting, []
                 await self._settle([(task, answer) for task, answer in batch if not answer.done()])
         except NotBegun as error:
-            for _, answer in self._take_waiting():
-                _fail(answer, error)
+            self._fail_waiting(error)
         finally:
-            for _, answer in batch or self._take_waiting():
-                _fail(answer, EngineError("the build was ended before it finished"))
+            for _, answer in batch:
+                _fail(answer, EngineError(_ENDED))
+            if not batch:
+                self._fail_waiting(EngineError(_ENDED))
 
-    def _take_waiting(self) -> list[tuple[CompileTask, asyncio.Future[Build]]]:
+    def _fail_waiting(self, error: RidgelineError) -> None:
         waiting, self._waiting = self._waiting, []
-        return waiting
+        for _, answer in waiting:
+            _fail(answer, error)
 
     async def _settle(self, batch: list[tuple[CompileTask, asyncio.Future[Build]]]) -> None:
         """Answer every task; when the batch as a whole fails, build each alone, so that only the faulty one fails."""

@@ -24,7 +24,7 @@ from ridgeline.tools.measure.benchmark import NO_COST, compare_sides, time_candi
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.graph_timing import with_graph_time
 from ridgeline.tools.measure.late_outputs import collector_for
-from ridgeline.tools.measure.sides import Reference, eager_mode
+from ridgeline.tools.measure.sides import ReferenceSide, eager_mode
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.measure.verify import verify_candidate
@@ -37,6 +37,7 @@ from ridgeline.tools.records.results import Baselines, Comparison, FailedCompari
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Sanitizers, Status
 from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.runner.plan import alone
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import UNSAFE_VARIABLE, Sandbox, Tier, probe_sandbox
 
@@ -83,7 +84,7 @@ class Evaluator:
     def _examine(self, task: VerifyTask, session: ProblemSession) -> Verdict:
         started, sandbox = time.perf_counter(), self._sandbox
         report = examine(
-            self._device.alone(task.problem, task.build, self._cache_dir),
+            alone(task.problem, task.build, self._cache_dir),
             signature=session.judge.problem.description.signature,
             library=Path(task.build.library_path or ""),
             sandbox=sandbox,
@@ -174,15 +175,13 @@ class Evaluator:
                 self._device.expect_ready()
             return measure_next(
                 problem,
-                problem.description,
                 task.after,
                 start_judge=lambda: self._another_judge(problem),
                 cache_dir=self._cache_dir,
                 again=task.again,
             )
         return measure_baselines(
-            problem,
-            self._session(problem).judge.problem.description,
+            problem.described(self._session(problem).judge.problem.description),  # by this torch, as it is now
             start_judge=lambda: self._another_judge(problem),
             cache_dir=self._cache_dir,
             compile_modes=task.compile_modes,
@@ -202,10 +201,10 @@ class Evaluator:
             library=_native_library(task),
             sandbox=self._sandbox,
             build_log=task.build.log,
-            runner=self._device.alone(task.problem, task.build, self._cache_dir),
+            runner=alone(task.problem, task.build, self._cache_dir),
             source=task.candidate.source,
             profile_build=clocked,
-            clocked=self._device.alone(task.problem, clocked, self._cache_dir) if clocked else None,
+            clocked=alone(task.problem, clocked, self._cache_dir) if clocked else None,
         )
 
     def close(self) -> None:
@@ -261,7 +260,7 @@ def _entered(
         return runners.enter_context(session.runner(task, deadline))
 
 
-def _with_references_place(timing: Timing, reference: Reference, task: BenchmarkTask) -> Timing:
+def _with_references_place(timing: Timing, reference: ReferenceSide, task: BenchmarkTask) -> Timing:
     """Return a timing with a label where eager PyTorch was to have a runner of its own and had none."""
     is_usual = reference.is_apart or not TIMED_DEVICES[task.problem.device.kind].times_reference_apart
     if is_usual or timing.status is not Status.OK:

@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from ridgeline.tools.engine import Task
 from ridgeline.tools.errors import EngineError, JudgeCrashed
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.python_env import python_command
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.told_error import ToldError
 
@@ -26,18 +26,8 @@ _CLOSE_GRACE_S = 5.0  # for the evaluator to end its judge and runners
 
 
 def evaluator_command(device: Device) -> list[str]:
-    """Return the command of one device's evaluator; `-P` keeps a `tools.py` in the current folder out of it."""
-    described = json.dumps(device.to_json())
-    return [
-        sys.executable,
-        "-P",
-        "-m",
-        "ridgeline.tools.local",
-        "--device",
-        described,
-        "--parent",
-        str(os.getpid()),
-    ]
+    """Return the command of one device's evaluator."""
+    return [*python_command("local", "--device", json.dumps(device.to_json()), "--parent", str(os.getpid()))]
 
 
 class EvaluatorProcess:
@@ -49,6 +39,7 @@ class EvaluatorProcess:
         self._log = log
         self._process: asyncio.subprocess.Process | None = None
         self._sent = 0
+        self._is_closed = False
 
     async def ask(self, task: Task[Any], timeout_s: float) -> dict[str, Any]:
         """Return the JSON of the task's result.
@@ -57,7 +48,7 @@ class EvaluatorProcess:
 
         Raises:
             InputError: the evaluator found a fault that the user can mend.
-            EngineError: the evaluator died, was too late or broke the protocol.
+            EngineError: the evaluator died, was too late or broke the protocol, or it is closed.
         """
         process = await self._started()
         self._sent += 1
@@ -86,7 +77,11 @@ class EvaluatorProcess:
         await process.wait()
 
     async def close(self) -> None:
-        """Close the evaluator's input, at which it ends by itself; end it when it takes longer than the grace period."""
+        """Close the evaluator's input, at which it ends by itself; end it when it takes longer than the grace period.
+
+        No request starts it again: one that waited for its turn until now is refused.
+        """
+        self._is_closed = True
         if self._process is not None and self._process.stdin is not None and self._process.returncode is None:
             self._process.stdin.close()
             with contextlib.suppress(TimeoutError):
@@ -94,6 +89,7 @@ class EvaluatorProcess:
         await self.end()
 
     async def _started(self) -> asyncio.subprocess.Process:
+        self._expect_open()
         if self._process is not None and self._process.returncode is None:
             return self._process
         await self.end()
@@ -112,7 +108,14 @@ class EvaluatorProcess:
         finally:
             if not isinstance(stderr, int):
                 stderr.close()
+        if self._is_closed:  # while it was started
+            await self.end()
+        self._expect_open()
         return self._process
+
+    def _expect_open(self) -> None:
+        if self._is_closed:
+            raise EngineError("the engine is closed")
 
 
 async def _exchange(process: asyncio.subprocess.Process, request: dict[str, Any]) -> dict[str, Any]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Protocol
 
 from ridgeline.tools.build.toolchain import toolchain_for
 from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.machine.gpu_state import GpuMonitor, GpuState
-from ridgeline.tools.records.problem import DescribedTarget, Device
-from ridgeline.tools.records.results import Build
+from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
-from ridgeline.tools.runner.plan import runner_plan
-from ridgeline.tools.sandbox.rules import Confined
 
 
 class MeasuredDevice(Protocol):
@@ -32,13 +29,6 @@ class MeasuredDevice(Protocol):
         """Return a GPU's state now; unknown on a CPU."""
         ...
 
-    def alone(self, problem: DescribedTarget, build: Build, cache_dir: Path) -> Confined | None:
-        """Return how a candidate is confined when it runs alone, under a profiler or with clocks of its own.
-
-        None for a Python runner, which has no mode without a judge.
-        """
-        ...
-
     def close(self) -> None:
         """Stop looking at the device."""
         ...
@@ -49,14 +39,14 @@ class MeasuredCpu:
 
     holds_two_judges = True
 
+    def __init__(self, _device: Device) -> None:
+        """Watch nothing."""
+
     def expect_ready(self) -> None:
         """Check nothing: a missing compiler fails the build of the first candidate."""
 
     def observe(self) -> GpuState:
         return GpuState()
-
-    def alone(self, problem: DescribedTarget, build: Build, cache_dir: Path) -> Confined | None:
-        return _native_host(problem, build, cache_dir)
 
     def close(self) -> None:
         """Let go of nothing."""
@@ -80,19 +70,16 @@ class MeasuredGpu:
     def observe(self) -> GpuState:
         return self._monitor.sample()
 
-    def alone(self, problem: DescribedTarget, build: Build, cache_dir: Path) -> Confined | None:
-        return _native_host(problem, build, cache_dir)
-
     def close(self) -> None:
         self._monitor.close()
 
 
-def _native_host(problem: DescribedTarget, build: Build, cache_dir: Path) -> Confined | None:
-    if problem.interface.runs_in_python or not build.library_path:
-        return None
-    return runner_plan(problem, build, cache_dir).confined
+_DEVICES: dict[DeviceKind, Callable[[Device], MeasuredDevice]] = {
+    DeviceKind.CPU: MeasuredCpu,
+    DeviceKind.CUDA: MeasuredGpu,
+}
 
 
 def measured(device: Device) -> MeasuredDevice:
     """Return the device of its kind."""
-    return MeasuredGpu(device) if device.kind is DeviceKind.CUDA else MeasuredCpu()
+    return _DEVICES[device.kind](device)

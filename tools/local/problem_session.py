@@ -16,7 +16,7 @@ from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.measure.request_cost import LoopCost, empty_plan, usual_cost
-from ridgeline.tools.measure.sides import Reference, ReferenceRunner, ReferenceSide
+from ridgeline.tools.measure.sides import ReferenceInJudge, ReferenceInRunner, ReferenceSide
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
@@ -104,12 +104,12 @@ class ProblemSession:
             self.start_ahead(task)  # nothing is timed meanwhile
         return runner
 
-    def reference(self, problem: DescribedTarget, mode: ReferenceMode) -> Reference:
+    def reference(self, problem: DescribedTarget, mode: ReferenceMode) -> ReferenceSide:
         """Return the reference as a side: on a CPU in a runner of its own, where a runner can make it."""
         if not self._has_tried_apart:
             self._has_tried_apart = True
             self._apart = self._started_apart(problem)
-        return ReferenceSide(self.judge, mode) if self._apart is None else ReferenceRunner(self._apart)
+        return ReferenceInJudge(self.judge, mode) if self._apart is None else ReferenceInRunner(self._apart)
 
     def _started_apart(self, problem: DescribedTarget) -> RunnerProcess | None:
         """Return a runner that holds the reference, stopped; None where it is timed in the judge."""

@@ -46,9 +46,7 @@ def detect_gpu(index: int) -> Device:
     facts = {key: _attribute(driver, number, handle) for key, number in _ATTRIBUTES.items()}
     version = ctypes.c_int()
     _check(driver.cuDriverGetVersion(ctypes.byref(version)), "reading the driver's version")
-    from ridgeline.tools.machine.gpu_state import (
-        installed_driver,  # evaluators' children import this module and need no NVML
-    )
+    from ridgeline.tools.machine.gpu_state import installed_driver  # this module's importers need no NVML but here
 
     return Device(
         kind=DeviceKind.CUDA,

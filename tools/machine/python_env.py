@@ -1,4 +1,4 @@
-"""The environments of the Python processes that Ridgeline starts: for imports, folders and fair computing."""
+"""The commands of the Python processes that Ridgeline starts, and their environments: imports, folders, fair computing."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def package_folder() -> Path:
 def python_path() -> str:
     """Return a PYTHONPATH with which a child process finds this package and all that this process can import."""
     return _joined(path for path in sys.path if path and Path(path).is_dir())
+
+
+def python_command(module: str, *words: str) -> tuple[str, ...]:
+    """Return the command that runs a module of `ridgeline.tools`; with `-P` nothing in the current folder is imported."""
+    return (sys.executable, "-P", "-m", f"ridgeline.tools.{module}", *words)
 
 
 def clean_environment(environment: Mapping[str, str], *, cache_dir: Path) -> dict[str, str]:

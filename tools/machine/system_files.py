@@ -1,4 +1,4 @@
-"""Files that the kernel or a distribution writes for whoever looks, as in /proc: one that is not there says nothing."""
+"""Reading what the kernel or a distribution tells in files, such as those of /proc; a missing one counts as empty."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class AlternatingRun:
     """The alternating run of two warm sides."""
 
     def __init__(self, ours: TimedSide, theirs: TimedSide, settings: TimingSettings) -> None:
-        self.inspector = Inspector(judge=ours.judge, checks=settings.checks, rng_seed=settings.rng_seed)
+        self.inspector = Inspector(judge=ours.judge, checks=settings.checks)
         self._ours, self._theirs = ours, theirs
         self._rule = settings.rule
         self.planner = planner_of(ours.judge, settings.block_s, ours, theirs)

@@ -29,7 +29,7 @@ from ridgeline.tools.machine.places import is_older, replace_json
 from ridgeline.tools.measure.benchmark import time_alone, time_relative
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
-from ridgeline.tools.measure.sides import ReferenceSide
+from ridgeline.tools.measure.sides import ReferenceInJudge
 from ridgeline.tools.measure.statistics import StoppingRule, percentile
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.keys import JUDGE_VERSION
@@ -75,7 +75,6 @@ class _KeptBaseline(Baseline):
 
 def measure_baselines(
     problem: DescribedTarget,
-    description: Description,
     *,
     start_judge: StartJudge,
     cache_dir: Path,
@@ -95,12 +94,12 @@ def measure_baselines(
         ProblemError: the reference cannot be judged.
         EngineError: eager PyTorch itself cannot be timed.
     """
-    floor = floor_for(description, ceilings(problem.device), problem.tolerance)
-    modes = modes_of(problem.device, compile_modes, description)
+    floor = floor_for(problem.description, ceilings(problem.device), problem.tolerance)
+    modes = modes_of(problem.device, compile_modes, problem.description)
     chosen = [mode for mode in modes if mode in EAGER_MODES or not eager_only]
     entries: list[Baseline] = []
     for mode in chosen:
-        path = _path(cache_dir, problem, description, mode)
+        path = _path(cache_dir, problem, mode)
         eager = entries[0] if entries else None
         entries.append(_kept_or_measured(mode, path, start_judge, settings, eager=eager, again=again))
     pending = tuple(mode for mode in modes if mode not in chosen)
@@ -109,7 +108,6 @@ def measure_baselines(
 
 def measure_next(
     problem: DescribedTarget,
-    description: Description,
     after: Baselines,
     *,
     start_judge: StartJudge,
@@ -124,13 +122,13 @@ def measure_next(
     if not after.pending:
         return after
     mode, *rest = after.pending
-    path = _path(cache_dir, problem, description, mode)
+    path = _path(cache_dir, problem, mode)
     entry = _kept_or_measured(mode, path, start_judge, settings, eager=after.entries[0], again=again)
     return replace(after, entries=(*after.entries, entry), pending=tuple(rest))
 
 
-def _path(cache_dir: Path, problem: DescribedTarget, description: Description, mode: ReferenceMode) -> Path:
-    return cache_dir / "baselines" / f"{baseline_key(problem, description, mode)}.json"
+def _path(cache_dir: Path, problem: DescribedTarget, mode: ReferenceMode) -> Path:
+    return cache_dir / "baselines" / f"{baseline_key(problem, mode)}.json"
 
 
 def _kept_or_measured(
@@ -171,10 +169,11 @@ def _is_fp32_product(node: dict[str, Any]) -> bool:
     return node["dtype"] == "float32" and any(f"aten.{name}." in node["op"] for name in PRODUCTS)
 
 
-def baseline_key(problem: DescribedTarget, description: Description, mode: ReferenceMode) -> str:
+def baseline_key(problem: DescribedTarget, mode: ReferenceMode) -> str:
     """Return the hash of all that decides a baseline: reference with its sizes, device, torch, compiler, versions."""
     device = problem.device.to_json()
-    parts = [BASELINES_VERSION, JUDGE_VERSION, mode, problem.reference_source, description.torch_version, device]
+    torch_version = problem.description.torch_version
+    parts = [BASELINES_VERSION, JUDGE_VERSION, mode, problem.reference_source, torch_version, device]
     if mode.compile_mode:
         parts.append(installed_version(DeviceKind.CPU))  # inductor's compiler; without one the mode fails
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -206,11 +205,11 @@ def _time_mode(judge: JudgeProcess, mode: ReferenceMode, settings: TimingSetting
     ready = judge.ask(PrepareMode(mode=mode), timeout_s=COMPILE_LIMIT_S)
     if ready.measured is None and eager is not None:
         raise EngineError(f"{mode}: its output fits no precision class (relative error {ready.rel_error:.3g})")
-    side = ReferenceSide(judge, mode)
+    side = ReferenceInJudge(judge, mode)
     if eager is None or eager.median_ms is None:
         median_ms, p10_ms, p90_ms, samples = time_alone(side, judge, settings=settings)
     else:
-        ratios = time_relative(side, ReferenceSide(judge), judge, settings=settings)
+        ratios = time_relative(side, ReferenceInJudge(judge), judge, settings=settings)
         median_ms, p10_ms, p90_ms = (eager.median_ms * percentile(ratios, p) for p in (50, 10, 90))
         samples = len(ratios)
     return Baseline(

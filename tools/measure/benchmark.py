@@ -27,7 +27,7 @@ from ridgeline.tools.measure.distrust import (
 )
 from ridgeline.tools.measure.paired_blocks import ratio_of
 from ridgeline.tools.measure.request_cost import LoopCost, usual_ticket_s
-from ridgeline.tools.measure.sides import Reference, Side
+from ridgeline.tools.measure.sides import ReferenceSide, Side
 from ridgeline.tools.measure.statistics import (
     PairedRatio,
     median_interval,
@@ -47,7 +47,7 @@ NO_COST = LoopCost()
 
 def time_candidate(
     candidate: Side,
-    reference: Reference,
+    reference: ReferenceSide,
     judge: JudgeProcess,
     *,
     settings: TimingSettings,
@@ -144,7 +144,7 @@ def compare_sides(
 
 
 def time_relative(
-    side: Reference, reference: Reference, judge: JudgeProcess, *, settings: TimingSettings
+    side: ReferenceSide, reference: ReferenceSide, judge: JudgeProcess, *, settings: TimingSettings
 ) -> list[float]:
     """Return time / reference's time of every pair of blocks; both sides are trusted modes of the reference."""
     ours, theirs = (_trusted(each, judge) for each in (side, reference))
@@ -158,7 +158,9 @@ def time_relative(
     return [a / b for a, b in zip(ours.per_call_s(), theirs.per_call_s(), strict=True)]
 
 
-def time_alone(side: Reference, judge: JudgeProcess, *, settings: TimingSettings) -> tuple[float, float, float, int]:
+def time_alone(
+    side: ReferenceSide, judge: JudgeProcess, *, settings: TimingSettings
+) -> tuple[float, float, float, int]:
     """Return (median_ms, p10_ms, p90_ms, samples) of one trusted side: a baseline."""
     timed = _trusted(side, judge)
     timed.renew()
@@ -177,13 +179,13 @@ def time_alone(side: Reference, judge: JudgeProcess, *, settings: TimingSettings
             return median(times) * 1e3, percentile(times, 10) * 1e3, percentile(times, 90) * 1e3, len(times)
 
 
-def _trusted(side: Reference, judge: JudgeProcess, observe: Callable[[], GpuState] = GpuState) -> TimedSide:
+def _trusted(side: ReferenceSide, judge: JudgeProcess, observe: Callable[[], GpuState] = GpuState) -> TimedSide:
     timed = TimedSide(side=side, judge=judge, is_tracked=False, observe=observe)
     timed.trusted = timed if side.is_apart else None
     return timed
 
 
-def _weigh_tickets(timed: TimedSide, side: Reference, planner: BlockPlanner) -> None:
+def _weigh_tickets(timed: TimedSide, side: ReferenceSide, planner: BlockPlanner) -> None:
     """Note what a ticket costs a trusted side, and with it each candidate that runs the same loop; nobody else runs."""
     timed.cost = replace(timed.cost, ticket_s=usual_ticket_s(side.loop_empty, timed.judge, planner.most_calls))
 

@@ -1,4 +1,4 @@
-"""The calls of a block: how many there are, on which sets, in which order; a candidate can foresee none of it.
+"""The calls of a block: their number, sets and order, none of which a candidate can foresee.
 
 The contents of all sets lie ready when a block begins, and a candidate could work ahead for calls that it knows of. So
 each call's set is secret until the call, the number of calls is uneven, and a third of the sets is never asked for: who
@@ -23,7 +23,7 @@ _ASKED_SHARE = 2 / 3
 
 
 class BlockKind(StrEnum):
-    """What a block is for; which kind comes next a candidate cannot foresee."""
+    """The purpose of a block; a candidate cannot foresee which kind comes next."""
 
     COUNTED = "counted"  # its time counts
     SINGLE = "single"  # of one call: shows work that was done ahead, see `is_even` in distrust.py

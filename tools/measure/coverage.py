@@ -1,8 +1,8 @@
-"""Which kinds of contents one candidate's timed outputs were graded on, and which are still to come.
+"""The kinds of contents on which one candidate's timed outputs were graded, and those that are still to come.
 
-Chance decides which kinds the blocks that count have, and how many of their calls there are depends on the load of the
-machine. A kind that comes to nobody's eyes is one that a kernel could leave work out of. So what a measurement has not met
-is asked for, in blocks that do not count.
+Chance decides which kinds the blocks that count have. The machine's load decides how many calls a block has. A kernel
+could leave work out on a kind that nobody grades. So a measurement asks for each kind that it has not met, in blocks that
+do not count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True, kw_only=True)
 class Coverage:
-    """How often outputs of each kind were graded."""
+    """The number of graded outputs of each kind."""
 
     kinds: tuple[str, ...] = ()
     least: int = 1  # graded outputs of each kind, in a measurement

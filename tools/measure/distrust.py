@@ -71,11 +71,7 @@ class Inspector:
 
     judge: JudgeProcess
     checks: int  # outputs compared after each block
-    rng_seed: int | None = None  # which outputs are checked; None: unpredictable
-    rng: random.Random = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.rng = random.SystemRandom() if self.rng_seed is None else random.Random(self.rng_seed)
+    rng: random.Random = field(default_factory=random.SystemRandom)
 
     def choose(self, sets: Sequence[int]) -> tuple[int, ...]:
         """Return the sets to check after a block: random ones and the last call's; with one check, one of either."""

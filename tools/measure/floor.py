@@ -12,13 +12,10 @@ algorithm may need fewer operations, so nothing is refused for being below it.
 
 from __future__ import annotations
 
-import math
-
 from ridgeline.tools.judge.set_count import rotating_bytes
 from ridgeline.tools.measure.ceilings import Ceilings
-from ridgeline.tools.records.dtypes import element_bytes
 from ridgeline.tools.records.precision import accepted_classes, strictness
-from ridgeline.tools.records.problem import ArgSpec, Description, Signature
+from ridgeline.tools.records.problem import Description, Signature
 from ridgeline.tools.records.results import Floor
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, ArgKind, PrecisionClass, Role
 
@@ -36,7 +33,7 @@ def floor_for(description: Description, limits: Ceilings, tolerance: PrecisionCl
         ProblemError: the tolerance is `exact`.
     """
     signature = description.signature
-    resident = sum(stored_bytes(a) for a in signature.with_role(Role.PARAMETER, Role.BUFFER))
+    resident = sum(a.stored_bytes for a in signature.with_role(Role.PARAMETER, Role.BUFFER))
     moving = max(description.compulsory_bytes - resident, 0)
     device = limits.device
     moved = rotating_bytes(moving, kind=device.kind, cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
@@ -69,12 +66,3 @@ def legal_classes(signature: Signature, tolerance: PrecisionClass) -> tuple[Prec
     operands = {a.dtype for a in signature.args if a.role is not Role.OUTPUT and a.kind is ArgKind.TENSOR}
     floating = operands & _FLOATING
     return tuple(c for c in STRICTEST_FIRST if strictness(c) <= loosest or floating == {_STORED_AS.get(c)})
-
-
-def stored_bytes(arg: ArgSpec) -> int:
-    """Return how much memory a tensor argument names; a dimension of stride 0 is stored once, a scalar nowhere."""
-    if arg.kind is not ArgKind.TENSOR:
-        return 0
-    strides = arg.strides or (1,) * len(arg.shape)
-    stored = [n for n, stride in zip(arg.shape, strides, strict=True) if stride != 0 or n == 0]
-    return math.prod(stored) * element_bytes(arg.dtype)

@@ -1,4 +1,4 @@
-"""What a block costs beside its calls: a request to a runner, and each call's ticket.
+"""The cost of a block beside its calls: a request to a runner, and each call's ticket.
 
 Waking the runner, reading the request and answering takes about 0.1 ms of the parent's clock. On a GPU, which changes
 over from the judge's work to the runner's, it takes up to four times that. The cost is measured in a runner of its own,
@@ -23,6 +23,7 @@ from ridgeline.tools.build.toolchain import build_trusted, find_toolchain
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.messages import Renew
 from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.machine.programs import is_whole_program
 from ridgeline.tools.measure.block_plan import LEAST_CALLS, most_calls_on
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
@@ -42,7 +43,7 @@ MANY_CALLS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopCost:
-    """What a block costs beside its calls, in seconds."""
+    """The cost of a block beside its calls, in seconds."""
 
     request_s: float = 0.0  # of the block: going on, reading the request, answering
     ticket_s: float = 0.0  # of each call: taking its ticket; in Python also holding and noting its result
@@ -59,7 +60,7 @@ def nothing_library(cache_dir: Path, device: Device) -> Path:
     flags = (*blocks.flags, *architecture_flags(device))
     digest = hashlib.sha256(blocks.source.read_bytes() + " ".join(flags).encode()).hexdigest()[:16]
     library = cache_dir / "host" / f"nothing-{digest}" / "kernel.so"
-    if not library.is_file():
+    if not is_whole_program(library):
         compiler = find_toolchain(device.kind).compiler
         build_trusted(library, [str(compiler), *flags, str(blocks.source)], what="an empty library")
     return library

@@ -65,7 +65,7 @@ class Side(Protocol):
         ...
 
 
-class Reference(Side, Protocol):
+class ReferenceSide(Side, Protocol):
     """The reference as a side: trusted."""
 
     is_apart: bool  # in a runner of its own, whose requests cost what a candidate's in Python cost
@@ -75,7 +75,7 @@ class Reference(Side, Protocol):
         ...
 
 
-class ReferenceRunner:
+class ReferenceInRunner:
     """The reference, looping in eager mode in a runner of its own, which is stopped unless it loops."""
 
     is_apart = True
@@ -133,7 +133,7 @@ class ReferenceRunner:
         """Do nothing: it has rested after its loop."""
 
 
-class ReferenceSide:
+class ReferenceInJudge:
     """The reference, looping in the judge in one mode."""
 
     is_apart = False

@@ -74,7 +74,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoppingRule:
-    """When enough has been measured.
+    """The rule that says when enough has been measured.
 
     The rule looks at the interval's width only, never at where it lies, so that stopping favours no outcome; the one
     exception, `give_up_below`, ends measurements whose exact ratio interests nobody.

@@ -1,4 +1,4 @@
-"""How the tickets of a running block are taken: one when its call is made, by a program that leaves its loop as it is.
+"""A watch on the tickets of a running block: an honest loop takes each one right before its call.
 
 Whoever has taken a ticket has returned from the call of the ticket before it, so that call's outputs lie there and stay
 as they are. Somebody who took tickets ahead has outputs yet to make, which then change. That holds however late a look

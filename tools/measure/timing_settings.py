@@ -1,4 +1,4 @@
-"""How long one timing goes on, and how much it looks at."""
+"""The extent of one timing: how long it goes on, and how many outputs it checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ class TimingSettings:
     block_s: float = 0.012  # what a block should last
     checks: int = 1  # outputs compared after each candidate block
     idle_s: float = 0.1  # how long a candidate is watched while it has nothing to do
-    rng_seed: int | None = None  # which outputs are checked; None: unpredictable
 
     @classmethod
     def for_purpose(cls, purpose: Purpose) -> TimingSettings:

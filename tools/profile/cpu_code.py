@@ -105,9 +105,7 @@ class LoopFacts:
     spills: int = 0  # vector registers moved to or from the stack, except around calls
     divisions: int = 0  # of loops where one operation in SELDOM or more is one: the reciprocal of a whole row is none
     uses_openmp: bool = False
-    scalar_lines: list[set[int]] = field(
-        default_factory=list
-    )  # of the source, for each loop without a packed operation
+    scalar_lines: list[set[int]] = field(default_factory=list)  # of the source: of each loop without a packed operation
     packed_lines: set[int] = field(default_factory=set)  # of all loops with one
 
     @property

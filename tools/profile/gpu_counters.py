@@ -105,9 +105,7 @@ Counted = tuple[tuple[KernelCounters, ...], str]
 """The launches in order and "", or none and why."""
 
 
-def count_kernels(
-    runner: Confined | None, *, signature: Signature, library: Path, sandbox: Sandbox
-) -> tuple[tuple[KernelCounters, ...], str]:
+def count_kernels(runner: Confined | None, *, signature: Signature, library: Path, sandbox: Sandbox) -> Counted:
     """Return the counters of every launch of three calls, or none and one line that says why."""
     tool = find_tool("ncu")
     if tool is None:

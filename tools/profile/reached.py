@@ -1,4 +1,4 @@
-"""How near a kernel comes to its device's ceilings, by its own work where that was counted.
+"""A kernel's distance from its device's ceilings, by its own work where that was counted.
 
 Where it was not, the operations are the reference's, and the sentence says so: a kernel with another algorithm
 (Winograd, a fused or a skipped pass) does fewer, so a high figure is no argument against one.

@@ -1,4 +1,4 @@
-"""How near an output is to its limits, where it is wrong and in what way: the facts behind a verdict's sentence."""
+"""The facts behind a verdict's sentence: how near an output is to its limits, where it is wrong and in what way."""
 
 from __future__ import annotations
 

@@ -9,16 +9,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from ridgeline.tools.records.problem import DescribedTarget
-from ridgeline.tools.records.vocabulary import (
-    Purpose,
-)
+from ridgeline.tools.records.vocabulary import Purpose
 
 JUDGE_VERSION = 10
 """Part of every evaluation's key: raise it whenever the judge would decide or time a kernel differently."""
 
 _COMPARED_PREFIX = 16
 """Characters of each evaluation's key in a comparison's key: 64 bits tell the builds of one search apart."""
-
 
 SEED_PREFIX = "seed-"
 _LONGEST_NAME = 60

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.dtypes import element_bytes, spanned_bytes
 from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Label, PrecisionClass, Role
 
@@ -49,6 +51,20 @@ class ArgSpec(Record):
     value: float | None = None  # a scalar's nominal value; scalars are also passed to `run` by value
     source: str = ""  # how the reference names it: "ln.weight", "xs[0]"
 
+    @property
+    def spanned_bytes(self) -> int:
+        """Return how many bytes lie between a tensor's first and last element, both included."""
+        return spanned_bytes(self.shape, self.strides, self.dtype)
+
+    @property
+    def stored_bytes(self) -> int:
+        """Return how many bytes a kernel has to move for it: a dimension of stride 0 is stored once, a scalar nowhere."""
+        if self.kind is not ArgKind.TENSOR:
+            return 0
+        strides = self.strides or (1,) * len(self.shape)
+        stored = (size for size, stride in zip(self.shape, strides, strict=True) if stride != 0 or size == 0)
+        return math.prod(stored) * element_bytes(self.dtype)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature(Record):
@@ -63,7 +79,7 @@ class Signature(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedTrial(Record):
-    """What no candidate meets: a trial that the reference does not take, other values of an argument, its effect."""
+    """A test that no candidate meets: a trial that the reference refuses, an argument's other values, or its effect."""
 
     name: str  # as in Trial
     reason: str

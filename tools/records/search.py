@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.vocabulary import (
-    Category,
-    Interface,
-    Mender,
-    Origin,
-)
+from ridgeline.tools.records.vocabulary import Category, Interface, Mender, Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +28,7 @@ class Idea(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mending(Record):
-    """How a model's kernel that did not build became another candidate without a call."""
+    """The way in which a model's kernel that did not build became another candidate without a call."""
 
     by: Mender
     failed_id: str  # the candidate that did not build
@@ -72,7 +67,7 @@ class BuildingBlock(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelWork(Record):
-    """What a kernel of the bank does, and how near to its device's peak."""
+    """The work of a kernel of the bank, and how near the kernel comes to its device's peak."""
 
     arguments: str = ""  # "a float16 (4096, 4096), b float16 (4096, 4096) -> out float16 (4096, 4096)"
     bound: str = ""  # "memory" or "compute"

@@ -250,7 +250,7 @@ class Origin(StrEnum):
 
 
 class Mender(StrEnum):
-    """What made a kernel of one that did not build, without asking a model."""
+    """The maker of a kernel out of one that did not build; no model was asked."""
 
     FIX_ITS = "fix_its"  # the compiler's own
     SIBLING = "sibling"  # the edit that repaired the same error in another branch of the round
@@ -264,7 +264,7 @@ TORCH_MODULE = "ridgeline_candidate"
 
 
 class IdeaOutcome(StrEnum):
-    """What a search learned of an idea."""
+    """The outcome of an idea, as far as its search can tell."""
 
     IMPROVED = "improved"  # an implementation was faster than its parent
     REFUTED = "refuted"  # implementations were right, and none was faster

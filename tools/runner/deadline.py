@@ -1,4 +1,4 @@
-"""How long a candidate may take: for one loop, and for all that one step asks of it."""
+"""The time that a candidate may take: for one loop, and for all that one step asks of it."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ridgeline.tools.judge.replies import Place
-from ridgeline.tools.records.dtypes import spanned_bytes
-from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.wording import counted
 
 
@@ -30,13 +28,13 @@ def locate(places: Sequence[Place], offset: int, *, n_sets: int, called_set: int
     stride = places[0].set_stride  # the same for every tensor of a region; 0 where all sets share them
     set_index = called_set if called_set is not None else min(max(offset // (stride or 1), 0), n_sets - 1)
     inside = offset - set_index * stride
-    ordered = sorted((p for p in places if _size_bytes(p.spec)), key=lambda p: p.offset) or places
+    ordered = sorted((p for p in places if p.spec.spanned_bytes), key=lambda p: p.offset) or places
     begun = [place for place in ordered if place.offset <= inside]
     if not begun:
         return Spot(
             words=f"{counted(ordered[0].offset - inside, 'byte')} before `{ordered[0].spec.name}`", is_inside=False
         )
-    past = inside - begun[-1].offset - _size_bytes(begun[-1].spec)
+    past = inside - begun[-1].offset - begun[-1].spec.spanned_bytes
     name = f"`{begun[-1].spec.name}`"
     if past >= 0:
         return Spot(words=f"{counted(past + 1, 'byte')} past the end of {name}", is_inside=False)
@@ -46,8 +44,4 @@ def locate(places: Sequence[Place], offset: int, *, n_sets: int, called_set: int
 
 
 def _end(place: Place) -> int:
-    return place.offset + _size_bytes(place.spec)
-
-
-def _size_bytes(spec: ArgSpec) -> int:
-    return spanned_bytes(spec.shape, spec.strides, spec.dtype)
+    return place.offset + place.spec.spanned_bytes

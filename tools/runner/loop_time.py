@@ -1,4 +1,4 @@
-"""How long a side of a measurement took for a loop."""
+"""The duration of one loop of a measurement's side, by two clocks."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.judge.replies import Place
-from ridgeline.tools.records.dtypes import spanned_bytes
 from ridgeline.tools.records.vocabulary import Role
 
 GLIMPSE_BYTES = 4096
@@ -24,8 +23,7 @@ class OutputHome:
     @property
     def size_bytes(self) -> int:
         """Return how many bytes the output spans: here and, as its strides are the reference's, in a Python runner."""
-        spec = self.place.spec
-        return spanned_bytes(spec.shape, spec.strides, spec.dtype)
+        return self.place.spec.spanned_bytes
 
     def offset(self, set_index: int) -> int:
         """Return where the output of a set begins."""

@@ -9,7 +9,7 @@ from typing import Protocol
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.hang_limit import reference_limit_s
 from ridgeline.tools.machine.devices import measurement_cores
-from ridgeline.tools.machine.python_env import compute_environment, python_path
+from ridgeline.tools.machine.python_env import compute_environment, python_command, python_path
 from ridgeline.tools.records.module_contract import ModuleContract, ModuleSetup
 from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.results import Build
@@ -19,7 +19,7 @@ from ridgeline.tools.runner.device_plans import DEVICE_PLANS, BuiltCandidate, ru
 from ridgeline.tools.runner.native_host import fault_watcher
 from ridgeline.tools.runner.start import PythonPlan, RunnerPlan
 from ridgeline.tools.runner.wire import TRITON_KERNELS, PythonSetup
-from ridgeline.tools.sandbox.python import package_paths, python_command
+from ridgeline.tools.sandbox.python import package_paths
 from ridgeline.tools.sandbox.sandbox import Confined, Limits
 
 _TORCH_MEMORY = 3 << 30  # torch's own libraries and allocator
@@ -108,6 +108,19 @@ def runner_plan(
         kernels=kernels,
     )
     return RUNNERS[problem.interface].plan(built)
+
+
+def alone(problem: DescribedTarget, build: Build, cache_dir: Path) -> Confined | None:
+    """Return how a candidate is confined when it runs alone, under a watching tool or with clocks of its own.
+
+    None for a build without a library, and for a Python runner, which has no mode without a judge.
+
+    Raises:
+        DeviceError: the native host cannot be built.
+    """
+    if problem.interface.runs_in_python or not build.library_path:
+        return None
+    return runner_plan(problem, build, cache_dir).confined
 
 
 def reference_plan(problem: DescribedTarget, module: ModuleContract, cache_dir: Path) -> RunnerPlan:

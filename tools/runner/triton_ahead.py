@@ -14,17 +14,18 @@ from pathlib import Path
 from ridgeline.tools.build.cache import BuildCache, unfit
 from ridgeline.tools.build.toolchain import find_toolchain
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.machine.python_env import python_command
 from ridgeline.tools.machine.removal import remove_tree
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, ReasonCode, Role, Status
+from ridgeline.tools.records.vocabulary import ArgKind, ReasonCode, Role, Status
+from ridgeline.tools.runner.device_plans import DEVICE_PLANS
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.plan import RUNNERS, module_setup, runner_plan
 from ridgeline.tools.runner.triton_wire import GPU_OPEN, PROGRESS, InputForm, TritonSpec
 from ridgeline.tools.runner.wire import TRITON_KERNELS
 from ridgeline.tools.sandbox.process import Limit
-from ridgeline.tools.sandbox.python import python_command
 from ridgeline.tools.sandbox.sandbox import Confined, ExitStatus, Sandbox, claim_workdir
 
 _VERSION = 1
@@ -49,7 +50,7 @@ def kernels_ahead(
         RunnerFailure: the module failed when it was called.
         EngineError: the sandbox could not be set up, or the GPU not be opened in it.
     """
-    is_possible = RUNNERS[problem.interface].may_use_triton and problem.device.kind is DeviceKind.CUDA
+    is_possible = RUNNERS[problem.interface].may_use_triton and DEVICE_PLANS[problem.device.kind].uses_gpu
     if not is_possible or "triton" not in candidate.source:
         return None
     cache = BuildCache(cache_dir)

@@ -14,10 +14,7 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc
 _MACHINE = ("/sys/devices/system/cpu", "/sys/devices/system/node")  # how many cores there are, and where
 # Tier B shows the machine's /proc, of which these files describe the machine; /proc/self is the command's own folder.
 _PROC = tuple(f"/proc/{name}" for name in ("self", "cpuinfo", "meminfo", "stat", "version", "filesystems", "sys"))
-_PROC_OF_DEVICES = (
-    "/proc/devices",
-    "/proc/driver/nvidia",
-)  # what a GPU's driver asks of itself; tier A shows all of /proc
+_PROC_OF_DEVICES = ("/proc/devices", "/proc/driver/nvidia")  # a GPU's driver asks them; tier A shows all of /proc
 _DEV_READ = ("/dev/urandom", "/dev/random")
 _DEV_WRITE = ("/dev/null", "/dev/zero", "/dev/full")
 _SHM_BYTES = 16 << 20

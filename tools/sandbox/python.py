@@ -1,4 +1,4 @@
-"""The command and the readable folders of a confined Python that runs a module of this package."""
+"""The folders that a confined Python must be able to read to run a module of this package."""
 
 from __future__ import annotations
 
@@ -18,8 +18,3 @@ def package_paths() -> tuple[Path, ...]:
     package = package_folder()
     # An import lists the folder above the package, and Landlock lets nobody list a folder that was not given.
     return (*python_paths(), package.parent, (package / "tools").resolve())
-
-
-def python_command(module: str, *words: str) -> tuple[str, ...]:
-    """Return the command that runs a module of `ridgeline.tools`; with `-P` nothing in the current folder is imported."""
-    return (sys.executable, "-P", "-m", f"ridgeline.tools.{module}", *words)

@@ -17,6 +17,7 @@ from tests.tools.conftest import exp_problem
 
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, VerifyTask
 from ridgeline.tools.errors import EngineError, NotBegun, ProblemError
+from ridgeline.tools.local import evaluator_process
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.records import evaluation_limit
@@ -206,6 +207,42 @@ async def test_closing_the_engine_ends_every_process(
     assert not is_alive(pid)
     with pytest.raises(EngineError, match="closed"):
         await engine.submit(verify())
+
+
+async def test_closing_the_engine_refuses_a_measurement_that_waits_for_its_turn(
+    engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluator_process, "_CLOSE_GRACE_S", 0.1)
+    running, behind = (asyncio.create_task(engine.submit(verify(words))) for words in ("sleep", ""))
+    while not requests(calls):
+        await asyncio.sleep(0.01)
+    await engine.aclose()
+    ended = await asyncio.gather(running, behind, return_exceptions=True)
+    assert [isinstance(error, EngineError) for error in ended] == [True, True]
+    assert len(requests(calls)) == 1  # nobody started another evaluator
+
+
+async def test_closing_the_engine_refuses_a_build_that_has_no_builder_yet(
+    engine: LocalEngine, make_task: Callable[..., CompileTask], exp_source: str
+) -> None:
+    building = asyncio.create_task(engine.submit(make_task(exp_source)))
+    await asyncio.sleep(0)
+    await engine.aclose()
+    with pytest.raises(EngineError, match="closed"):
+        await asyncio.wait_for(building, 30)
+
+
+async def test_closing_the_engine_answers_a_build_whose_batch_has_not_begun(
+    engine: LocalEngine, make_task: Callable[..., CompileTask], exp_source: str
+) -> None:
+    builder = await engine._builder(make_task(exp_source).problem.device)
+    await builder.build(make_task(exp_source + "\0"))  # the compiler is known: the next one is in line at once
+    building = asyncio.create_task(builder.build(make_task(exp_source)))
+    while not builder._waiting:
+        await asyncio.sleep(0)
+    await builder.aclose()
+    with pytest.raises(EngineError, match="ended before it finished"):
+        await asyncio.wait_for(building, 30)
 
 
 async def test_one_task_at_a_time_runs_on_a_device(engine: LocalEngine, verify: Callable[..., VerifyTask]) -> None:

@@ -21,7 +21,7 @@ from ridgeline.tools.local import problem_session
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.local.problem_session import ProblemSession
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.measure.sides import Reference
+from ridgeline.tools.measure.sides import ReferenceSide
 from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
@@ -47,7 +47,7 @@ def get_inputs():
 def get_init_inputs():
     return [{argument}]
 """
-Opened = Callable[[str], tuple[ProblemSession, Reference]]
+Opened = Callable[[str], tuple[ProblemSession, ReferenceSide]]
 
 
 RELU = (
@@ -76,7 +76,7 @@ def plan_without_packages(problem: DescribedTarget, module: ModuleContract, cach
 def opened(sandbox: Sandbox, tmp_path: Path) -> Iterator[Opened]:
     sessions: list[ProblemSession] = []
 
-    def open_session(source: str) -> tuple[ProblemSession, Reference]:
+    def open_session(source: str) -> tuple[ProblemSession, ReferenceSide]:
         target = problem_of(source)
         sessions.append(ProblemSession(tmp_path, lambda: sandbox))
         sessions[-1].open(target)
@@ -152,7 +152,7 @@ def test_a_time_against_eager_in_the_judge_is_labelled(
     """The label belongs to what runs where: the measurement between is left out, which a busy machine would disturb."""
     places = []
 
-    def time_candidate(_candidate: object, reference: Reference, *_: object, **__: object) -> Timing:
+    def time_candidate(_candidate: object, reference: ReferenceSide, *_: object, **__: object) -> Timing:
         places.append(reference.is_apart)
         return Timing(status=Status.OK, median_ms=1.0, labels=(Label.LAUNCH_BOUND,))
 

@@ -26,7 +26,6 @@ SETTINGS = TimingSettings(
     block_s=0.006,
     idle_s=0.1,
     checks=2,
-    rng_seed=7,
 )
 
 

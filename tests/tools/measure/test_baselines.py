@@ -26,7 +26,7 @@ from ridgeline.tools.measure.baselines import (
 from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timed_side import WarmUp
 from ridgeline.tools.measure.timing_settings import TimingSettings
-from ridgeline.tools.records.problem import ArgSpec, Description, Signature, Target
+from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Description, Signature
 from ridgeline.tools.records.reference_mode import COMPILED_MODES, ReferenceMode
 from ridgeline.tools.records.results import Baseline
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Role
@@ -64,15 +64,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def problem() -> Target:
-    device = detect_device("cpu")
-    return Target(
-        name="p", reference_source=REFERENCE, interface=Interface.C, tolerance=PrecisionClass.FP32, device=device
+def problem() -> DescribedTarget:
+    return DescribedTarget(
+        name="p",
+        reference_source=REFERENCE,
+        interface=Interface.C,
+        tolerance=PrecisionClass.FP32,
+        device=detect_device("cpu"),
+        description=describe(),
     )
 
 
 @pytest.fixture
-def start(problem: Target, folder: Path) -> Callable[[], JudgeProcess]:
+def start(problem: DescribedTarget, folder: Path) -> Callable[[], JudgeProcess]:
     return lambda: JudgeProcess(problem, b"secret", folder)
 
 
@@ -96,25 +100,21 @@ def refuse() -> JudgeProcess:
 
 
 def test_eager_is_timed_once_and_then_read_from_disk(problem, folder, start) -> None:
-    first = measure_baselines(
-        problem, describe(), start_judge=start, cache_dir=folder, compile_modes=(), settings=QUICK
-    )
+    first = measure_baselines(problem, start_judge=start, cache_dir=folder, compile_modes=(), settings=QUICK)
     (eager,) = first.entries
     assert eager.name == "eager"
     assert eager.median_ms > 0
     assert eager.p10_ms <= eager.median_ms <= eager.p90_ms
     assert eager.precision_class in (PrecisionClass.EXACT, PrecisionClass.FP32)
     assert first.floor.floor_ms > 0
-    again = measure_baselines(
-        problem, describe(), start_judge=refuse, cache_dir=folder, compile_modes=(), settings=QUICK
-    )
+    again = measure_baselines(problem, start_judge=refuse, cache_dir=folder, compile_modes=(), settings=QUICK)
     assert again == first
 
 
 def test_compile_that_hangs_becomes_an_entry_with_an_error(problem, folder, start, monkeypatch) -> None:
     monkeypatch.setattr("ridgeline.tools.measure.baselines.COMPILE_LIMIT_S", 0.2)
     measured = measure_baselines(
-        problem, describe(), start_judge=start, cache_dir=folder, compile_modes=(ReferenceMode.COMPILE,), settings=QUICK
+        problem, start_judge=start, cache_dir=folder, compile_modes=(ReferenceMode.COMPILE,), settings=QUICK
     )
     eager, compiled = measured.entries
     assert eager.median_ms is not None
@@ -134,17 +134,15 @@ def test_modes_left_out_at_first_are_measured_one_by_one_on_the_scale_of_the_fir
         return start()
 
     modes = {"compile_modes": COMPILED_MODES}
-    first = measure_baselines(
-        problem, describe(), start_judge=start, cache_dir=folder, settings=QUICK, eager_only=True, **modes
-    )
+    first = measure_baselines(problem, start_judge=start, cache_dir=folder, settings=QUICK, eager_only=True, **modes)
     assert [entry.name for entry in first.entries] == ["eager"]
     assert first.pending == ("compile", "compile_max_autotune")
-    second = measure_next(problem, describe(), first, start_judge=refuse, cache_dir=tmp_path, settings=QUICK)
+    second = measure_next(problem, first, start_judge=refuse, cache_dir=tmp_path, settings=QUICK)
     assert second.entries[0] == first.entries[0] and second.floor == first.floor
     assert second.entries[1].error and second.pending == ("compile_max_autotune",)
-    third = measure_next(problem, describe(), second, start_judge=refuse, cache_dir=tmp_path, settings=QUICK)
+    third = measure_next(problem, second, start_judge=refuse, cache_dir=tmp_path, settings=QUICK)
     assert third.pending == () and [entry.name for entry in third.entries] == ["eager", *first.pending]
-    again = measure_next(problem, describe(), second, start_judge=start_counted, cache_dir=tmp_path, settings=QUICK)
+    again = measure_next(problem, second, start_judge=start_counted, cache_dir=tmp_path, settings=QUICK)
     assert (again, counted) == (third, []), "a mode that a killed search measured is taken from the disk"
 
 
@@ -156,30 +154,30 @@ def test_certificate_measures_again_what_is_kept_but_not_what_failed(problem, fo
         return start()
 
     options = {"cache_dir": folder, "settings": QUICK}
-    measure_baselines(problem, describe(), start_judge=start, compile_modes=(), **options)
+    measure_baselines(problem, start_judge=start, compile_modes=(), **options)
     modes = {"compile_modes": (ReferenceMode.MAX_AUTOTUNE,)}
-    first = measure_baselines(problem, describe(), start_judge=refuse, **modes, **options)
-    again = measure_baselines(problem, describe(), start_judge=start_counted, again=True, **modes, **options)
+    first = measure_baselines(problem, start_judge=refuse, **modes, **options)
+    again = measure_baselines(problem, start_judge=start_counted, again=True, **modes, **options)
     assert first.entries[1].error
     assert len(counted) == 1  # eager; the mode that failed keeps its error
     assert again.entries[1] == first.entries[1]
 
 
 def test_certificate_measures_a_kept_mode_again_also_where_it_comes_by_itself(problem, folder, start) -> None:
-    eager = measure_baselines(problem, describe(), start_judge=start, cache_dir=folder, settings=QUICK, eager_only=True)
+    eager = measure_baselines(problem, start_judge=start, cache_dir=folder, settings=QUICK, eager_only=True)
     mode = eager.pending[0]
     kept = Baseline(name=mode, precision_class=PrecisionClass.FP32, median_ms=1.0).to_json() | {"eager_ms": 2.0}
-    (folder / "baselines" / f"{baseline_key(problem, describe(), mode)}.json").write_text(json.dumps(kept))
+    (folder / "baselines" / f"{baseline_key(problem, mode)}.json").write_text(json.dumps(kept))
     options = {"start_judge": refuse, "cache_dir": folder, "settings": QUICK}
-    assert measure_next(problem, describe(), eager, **options).entries[-1].median_ms is not None
-    assert "the judge died" in measure_next(problem, describe(), eager, again=True, **options).entries[-1].error
+    assert measure_next(problem, eager, **options).entries[-1].median_ms is not None
+    assert "the judge died" in measure_next(problem, eager, again=True, **options).entries[-1].error
 
 
 def test_a_mode_that_failed_is_tried_again_after_an_hour_and_by_another_compiler(
     problem, folder, start, monkeypatch
 ) -> None:
     options = {"cache_dir": folder, "settings": QUICK, "compile_modes": (ReferenceMode.COMPILE,)}
-    measure_baselines(problem, describe(), start_judge=start, **options | {"compile_modes": ()})
+    measure_baselines(problem, start_judge=start, **options | {"compile_modes": ()})
     tried: list[ReferenceMode] = []
 
     def failing(mode: ReferenceMode, *_: object, **__: object) -> Baseline:
@@ -189,23 +187,22 @@ def test_a_mode_that_failed_is_tried_again_after_an_hour_and_by_another_compiler
     monkeypatch.setattr("ridgeline.tools.measure.baselines._measure", failing)
     monkeypatch.setattr("ridgeline.tools.measure.baselines.installed_version", lambda _: "g++ 98")
     for _ in range(2):
-        assert measure_baselines(problem, describe(), start_judge=refuse, **options).entries[1].error == "no g++"
+        assert measure_baselines(problem, start_judge=refuse, **options).entries[1].error == "no g++"
     assert tried == ["compile"]
     monkeypatch.setattr("ridgeline.tools.measure.baselines.installed_version", lambda _: "g++ 99")
-    measure_baselines(problem, describe(), start_judge=refuse, **options)
+    measure_baselines(problem, start_judge=refuse, **options)
     assert tried == ["compile"] * 2
     for kept in (folder / "baselines").iterdir():
         if "no g++" in kept.read_text():
             os.utime(kept, (0, 0))
-    measure_baselines(problem, describe(), start_judge=refuse, **options)
+    measure_baselines(problem, start_judge=refuse, **options)
     assert tried == ["compile"] * 3
 
 
 def test_judge_that_dies_fails_only_its_own_compile_mode(problem, folder, start) -> None:
-    measure_baselines(problem, describe(), start_judge=start, cache_dir=folder, compile_modes=(), settings=QUICK)
+    measure_baselines(problem, start_judge=start, cache_dir=folder, compile_modes=(), settings=QUICK)
     measured = measure_baselines(
         problem,
-        describe(),
         start_judge=refuse,
         cache_dir=folder,
         compile_modes=(ReferenceMode.MAX_AUTOTUNE,),
@@ -216,7 +213,7 @@ def test_judge_that_dies_fails_only_its_own_compile_mode(problem, folder, start)
 
 def test_eager_that_cannot_run_is_an_error_of_the_engine(problem, tmp_path, folder) -> None:
     with pytest.raises(JudgeCrashed):
-        measure_baselines(problem, describe(), start_judge=refuse, cache_dir=tmp_path, settings=QUICK)
+        measure_baselines(problem, start_judge=refuse, cache_dir=tmp_path, settings=QUICK)
 
 
 def graph_of(*operations: str) -> Description:
@@ -241,23 +238,19 @@ def test_every_backend_of_attention_is_a_baseline_on_gpus(problem) -> None:
 
 def test_key_follows_sizes_device_and_torch(problem) -> None:
     keys = {
-        baseline_key(problem, describe(), ReferenceMode.EAGER),
-        baseline_key(problem, describe(), ReferenceMode.COMPILE),
-        baseline_key(
-            replace(problem, reference_source=REFERENCE.replace("512", "256")), describe(), ReferenceMode.EAGER
-        ),
-        baseline_key(problem, replace(describe(), torch_version="3"), ReferenceMode.EAGER),
-        baseline_key(replace(problem, device=replace(problem.device, cores=64)), describe(), ReferenceMode.EAGER),
+        baseline_key(problem, ReferenceMode.EAGER),
+        baseline_key(problem, ReferenceMode.COMPILE),
+        baseline_key(replace(problem, reference_source=REFERENCE.replace("512", "256")), ReferenceMode.EAGER),
+        baseline_key(problem.described(replace(describe(), torch_version="3")), ReferenceMode.EAGER),
+        baseline_key(replace(problem, device=replace(problem.device, cores=64)), ReferenceMode.EAGER),
     }
     assert len(keys) == 5
-    assert baseline_key(replace(problem, name="other"), describe(), ReferenceMode.EAGER) in keys
+    assert baseline_key(replace(problem, name="other"), ReferenceMode.EAGER) in keys
 
 
 def test_baselines_are_measured_where_they_cannot_be_kept(problem, folder, start, tmp_path, caplog) -> None:
     (tmp_path / "file").write_text("no folder")
-    found = measure_baselines(
-        problem, describe(), start_judge=start, cache_dir=tmp_path / "file", compile_modes=(), settings=QUICK
-    )
+    found = measure_baselines(problem, start_judge=start, cache_dir=tmp_path / "file", compile_modes=(), settings=QUICK)
     assert found.entries[0].median_ms is not None
     assert "baseline eager is not kept" in caplog.text
 

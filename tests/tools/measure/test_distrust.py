@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -181,7 +182,7 @@ def test_a_side_is_blamed_only_where_it_is_late_in_every_look(
 
 
 def test_a_set_with_the_contents_of_a_trial_is_checked_where_the_block_used_one() -> None:
-    inspector = Inspector(judge=Answering(n_sets=30), checks=1, rng_seed=1)  # type: ignore[arg-type]
+    inspector = Inspector(judge=Answering(n_sets=30), checks=1, rng=random.Random(1))  # type: ignore[arg-type]
     timed = TimedSide(side=None, judge=inspector.judge, is_tracked=True)  # type: ignore[arg-type]  # no block is run
     for telling, chosen, expected in (((2, 9), (4,), (4, 2)), ((9,), (4,), (4,)), ((2,), (2,), (2,))):
         timed.telling = dict.fromkeys(telling, "outliers")
@@ -189,7 +190,7 @@ def test_a_set_with_the_contents_of_a_trial_is_checked_where_the_block_used_one(
 
 
 def test_the_kind_of_contents_that_was_graded_least_is_checked_and_after_an_extra_block_every_one() -> None:
-    inspector = Inspector(judge=Answering(n_sets=30), checks=1, rng_seed=1)  # type: ignore[arg-type]
+    inspector = Inspector(judge=Answering(n_sets=30), checks=1, rng=random.Random(1))  # type: ignore[arg-type]
     timed = TimedSide(side=None, judge=inspector.judge, is_tracked=True)  # type: ignore[arg-type]  # no block is run
     timed.telling = {7: "shifted", 2: "outliers"}
     timed.coverage.note((7,), timed.telling, "")

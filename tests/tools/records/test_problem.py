@@ -1,6 +1,8 @@
+import pytest
 from tests.descriptions import description_of
 
-from ridgeline.tools.records.problem import Description, SkippedTrial
+from ridgeline.tools.records.problem import ArgSpec, Description, SkippedTrial
+from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 SKIPPED = SkippedTrial(name="other mask", reason="forward() raised ValueError: bounds: 0 to 3")
 
@@ -12,3 +14,19 @@ def test_a_skipped_trial_keeps_its_name_and_reason_apart() -> None:
     assert Description.from_json(stored).skipped_trials == (SKIPPED,)
     del trial["label"]  # as it was stored before there was one
     assert Description.from_json(stored).skipped_trials == (SKIPPED,)
+
+
+@pytest.mark.parametrize(
+    ("argument", "spanned", "stored"),
+    [
+        (ArgSpec(name="x", role=Role.INPUT, shape=(4, 8), strides=(16, 1)), 56 * 4, 32 * 4),
+        (ArgSpec(name="x", role=Role.INPUT, dtype="bool", shape=(4, 8), strides=(0, 1)), 8, 8),
+        (ArgSpec(name="x", role=Role.OUTPUT, dtype="float16", shape=(4, 0), strides=(1, 1)), 0, 0),
+        (ArgSpec(name="n", role=Role.INPUT, kind=ArgKind.SCALAR, dtype="int64", value=3.0), 8, 0),
+    ],
+    ids=["gaps", "expanded", "empty", "scalar"],
+)
+def test_an_argument_spans_its_gaps_and_stores_what_a_kernel_moves(
+    argument: ArgSpec, spanned: int, stored: int
+) -> None:
+    assert (argument.spanned_bytes, argument.stored_bytes) == (spanned, stored)

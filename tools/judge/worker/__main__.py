@@ -20,7 +20,7 @@ from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.messages import Load, Request
 from ridgeline.tools.judge.replies import Failed, JudgeFailureCode
 from ridgeline.tools.judge.worker.judge import ContentsRefusedError, Judge
-from ridgeline.tools.judge.worker.user_code import as_problem, one_line
+from ridgeline.tools.judge.worker.user_code import as_problem, named_line
 from ridgeline.tools.machine.lifeline import end_with_parent
 from ridgeline.tools.records.codec import Record
 
@@ -54,7 +54,7 @@ def _lost_gpu(error: Exception, judge: Judge | None) -> Failed | None:
         if judge is not None:
             judge.memory.device.settle()
     except RuntimeError:
-        return Failed(code=JudgeFailureCode.JUDGE_LOST, message=f"the judge lost the GPU: {one_line(error)}")
+        return Failed(code=JudgeFailureCode.JUDGE_LOST, message=f"the judge lost the GPU: {named_line(error)}")
     return None
 
 
@@ -65,7 +65,7 @@ def failure(error: Exception, request: Request[Any]) -> Failed:
     reference that ran then and fails later (out of memory, a thread that cannot start) is the machine's fault, and worth
     another attempt.
     """
-    known = error if isinstance(error, RidgelineError) else as_problem(error, f"reference.py: {one_line(error)}")
+    known = error if isinstance(error, RidgelineError) else as_problem(error, f"reference.py: {named_line(error)}")
     if isinstance(known, EngineError | ContentsRefusedError) or isinstance(request, Load):
         return Failed.of(known)
     return Failed(code=JudgeFailureCode.ENGINE, message=f"{messages.operation(type(request))}: {known}")

@@ -29,10 +29,8 @@ import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
 from ridgeline.tools.errors import ProblemError, one_line
-from ridgeline.tools.records.dtypes import element_bytes
 from ridgeline.tools.records.graph_ops import base_name
 from ridgeline.tools.records.problem import Signature
-from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 GRAPH_SCHEMA_VERSION = 1
 MAX_CONSTANT_ELEMENTS = 4096
@@ -266,15 +264,5 @@ CONTRACTIONS = {name: formula for formula, names in COSTED_CONTRACTIONS.items() 
 
 
 def compulsory_bytes(signature: Signature) -> int:
-    """Return the bytes a kernel cannot avoid: each input, parameter and buffer read once, each output written once.
-
-    A dimension of stride 0 (an expanded tensor) is one element in memory. Scalars are free.
-    """
-    roles = (Role.INPUT, Role.PARAMETER, Role.BUFFER, Role.OUTPUT)
-    total = 0
-    for arg in signature.with_role(*roles):
-        if arg.kind is ArgKind.TENSOR:
-            strides = arg.strides or (1,) * len(arg.shape)
-            stored = [size for size, stride in zip(arg.shape, strides, strict=True) if stride != 0 or size == 0]
-            total += math.prod(stored) * element_bytes(arg.dtype)
-    return total
+    """Return the bytes a kernel cannot avoid: each input, parameter and buffer read once, each output written once."""
+    return sum(arg.stored_bytes for arg in signature.args)

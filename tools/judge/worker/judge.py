@@ -67,7 +67,7 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.renewal import Renewal
 from ridgeline.tools.judge.worker.timed_kinds import find_timed_kinds
 from ridgeline.tools.judge.worker.usable import check_usable
-from ridgeline.tools.judge.worker.user_code import one_line
+from ridgeline.tools.judge.worker.user_code import named_line
 from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import SkippedTrial
@@ -345,5 +345,5 @@ def _contents_may_be_refused() -> Iterator[None]:
         if not isinstance(cause, _REFUSALS):
             raise
         raise ContentsRefusedError(
-            f"reference.py: forward() refuses contents that were made from get_inputs() for timing: {one_line(cause)}"
+            f"reference.py: forward() refuses contents that were made from get_inputs() for timing: {named_line(cause)}"
         ) from error

@@ -15,7 +15,7 @@ from ridgeline.tools.judge.worker.call_form import Tensors, flat_outputs
 from ridgeline.tools.judge.worker.device import use_tf32
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.judge.worker.user_code import one_line
+from ridgeline.tools.judge.worker.user_code import named_line
 from ridgeline.tools.modelnew.held_results import HeldResults
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.tickets import draw_tickets, encode_tickets
@@ -45,7 +45,7 @@ class ReferenceModes:
             with _set_for(mode):
                 return flat_outputs(call(*self._reference.arguments(inputs)))
         except Exception as error:  # inductor raises whatever its compiler stack does: it is a baseline that failed
-            raise EngineError(f"{mode}: {one_line(error)}") from error
+            raise EngineError(f"{mode}: {named_line(error)}") from error
 
     def loop(self, mode: ReferenceMode, sets: Sequence[int], *, is_empty: bool = False) -> float:
         """Call the reference on each set and return the seconds that took, by this process's or the device's clock.

@@ -67,7 +67,7 @@ def run_own(what: str, call: Callable[[], T]) -> T:
         raise
     except BaseException as error:  # the user's code may raise anything, SystemExit too; it comes back in one line
         place = _place(error)
-        line = f"{FILE}: {what} raised {one_line(error)}{place}"
+        line = f"{FILE}: {what} raised {named_line(error)}{place}"
         remedy = _remedy(error, what, place)
         raise (BadReferenceError(line + remedy) if remedy else as_problem(error, line)) from error
 
@@ -107,7 +107,7 @@ def _remedy(error: BaseException, what: str, place: str) -> str:
     return ""
 
 
-def one_line(error: BaseException) -> str:
+def named_line(error: BaseException) -> str:
     """Return an exception's type and the first lines of its message as one short line."""
     try:
         text = str(error)

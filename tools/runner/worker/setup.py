@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 
+from ridgeline.tools.records.dtypes import spanned_elements
 from ridgeline.tools.records.module_contract import ModuleSetup
 from ridgeline.tools.records.vocabulary import Role
 from ridgeline.tools.runner.wire import PointerLine, RunnerFailureCode, ScalarLine, Setup
@@ -85,10 +85,10 @@ def _argument(
         return _scalar(line)
     memory = regions[line.region]
     kind = getattr(torch, line.dtype)
-    count = 1 + sum((size - 1) * stride for size, stride in zip(line.shape, line.strides, strict=True))
+    count = spanned_elements(line.shape, line.strides)
 
     def view(place: int) -> torch.Tensor:
-        if math.prod(line.shape) == 0:
+        if count == 0:
             return torch.empty(line.shape, dtype=kind, device=device.name)
         return memory.flat(kind, count, place).as_strided(line.shape, line.strides)
 

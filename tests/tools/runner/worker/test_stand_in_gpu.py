@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from ridgeline.tools.machine.python_env import python_path
+from ridgeline.tools.machine.python_env import python_command, python_path
 from ridgeline.tools.records.builder_spec import BuilderSpec, GpuFacts
 from ridgeline.tools.runner.worker.stand_in_gpu import described_gpu
-from ridgeline.tools.sandbox.python import package_paths, python_command
+from ridgeline.tools.sandbox.python import package_paths
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_workdir
 
 pytestmark = pytest.mark.sandboxed

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.machine.python_env import python_path
+from ridgeline.tools.machine.python_env import python_command, python_path
 from ridgeline.tools.records.tickets import encode_tickets
 from ridgeline.tools.runner.native_host import fault_watcher
-from ridgeline.tools.sandbox.python import package_paths, python_command
+from ridgeline.tools.sandbox.python import package_paths
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, SandboxedProcess
 
 pytestmark = [pytest.mark.long, pytest.mark.sandboxed]

@@ -27,7 +27,7 @@ from ridgeline.tools.judge.worker.grading.case import (
 )
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors, worst_of
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution
-from ridgeline.tools.judge.worker.inputs.source import Argument, SecretSource
+from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
@@ -62,11 +62,9 @@ class CaseBook:
             held_bytes: how much the one that is held may take beside them.
         """
         self.default_parameters = False
-        self.alone: Mapping[str, tuple[Argument, ...]] = {}  # what each `alone` trial changes of `alone_base`
+        self.alone: Mapping[str, tuple[ArgumentKey, ...]] = {}  # what each `alone` trial changes of `alone_base`
         self.alone_base = NOMINAL[1]
-        self.signed: dict[
-            str, frozenset[Argument]
-        ] = {}  # whose signs change, by trial or by part of one: see `signs.py`
+        self.signed: dict[str, frozenset[ArgumentKey]] = {}  # whose signs change, by trial or part of one: see signs.py
         self.scalars: tuple[Scalar, ...] = ()  # of the trial that has other ones
         self._reference = reference
         self._source = source
@@ -177,7 +175,7 @@ class CaseBook:
         return self._source.timed_set(label, self._memory.inputs[0], self._memory.n_sets, to)
 
     def with_others(
-        self, base: str, chosen: tuple[Argument, ...], label: str
+        self, base: str, chosen: tuple[ArgumentKey, ...], label: str
     ) -> tuple[Tensors, dict[str, torch.Tensor]]:
         """Return the contents of the trial `base`, with another draw's in place of the chosen arguments'."""
         known = self._kept.get(base)

@@ -125,9 +125,8 @@ def _compare_exact(output: torch.Tensor, expected: Expected) -> Difference:
         return Difference(errors=Errors(overall=0.0))
     invalid = (values > 1).flatten() if is_bool else torch.zeros_like(wrong)
     invalid_bools = int(invalid.sum())
-    index = int(
-        (invalid if invalid_bools else wrong).to(torch.uint8).argmax()
-    )  # an invalid one is told before a wrong one
+    told = invalid if invalid_bools else wrong  # an invalid one before a wrong one
+    index = int(told.to(torch.uint8).argmax())
     worst = Element(
         index=_unravel(index, output.shape),
         got=float(values.flatten()[index]),

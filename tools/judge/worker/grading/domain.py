@@ -27,7 +27,7 @@ from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.reads import is_read
 from ridgeline.tools.judge.worker.grading.scalars import taken_scalars
 from ridgeline.tools.judge.worker.grading.signs import LOST, OUTSIDE, SignTrials, objection_to_signs
-from ridgeline.tools.judge.worker.inputs.source import Argument, SecretSource
+from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.vocabulary import ArgKind, Role
@@ -288,7 +288,7 @@ class Domain:
         """Return the names of the scalars in the signature."""
         return tuple(a.name for a in self._reference.signature.args if a.kind is ArgKind.SCALAR)
 
-    def _shares(self) -> dict[str, tuple[Argument, ...]]:
+    def _shares(self) -> dict[str, tuple[ArgumentKey, ...]]:
         """Return which arguments each `alone` trial changes: one, or a share of many; a single argument needs none."""
         changing = [c for c in self._source.changing if isinstance(c, int) or not self._book.default_parameters]
         if len(changing) < 2:
@@ -298,7 +298,7 @@ class Domain:
         dealt = self._source.shuffled(changing, ALONE)
         return {f"{ALONE}_{i + 1}": tuple(dealt[i::_MOST_ALONE]) for i in range(_MOST_ALONE)}
 
-    def name_of(self, argument: Argument) -> str:
+    def name_of(self, argument: ArgumentKey) -> str:
         """Return an argument's name in the signature."""
         return self._reference.input_names[argument] if isinstance(argument, int) else self._names[argument]
 

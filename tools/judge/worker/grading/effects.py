@@ -11,7 +11,7 @@ from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import NOMINAL, Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.inputs.source import Argument, SecretSource
+from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
@@ -34,7 +34,7 @@ class Effects:
         self._passes = passes
 
     def without(
-        self, names: Callable[[Argument], str], scalar_names: Sequence[str] = (), *, limit_s: float = _LIMIT_S
+        self, names: Callable[[ArgumentKey], str], scalar_names: Sequence[str] = (), *, limit_s: float = _LIMIT_S
     ) -> dict[str, str]:
         """Return the arguments that have no effect, by name with the reason."""
         found: dict[str, str] = {}
@@ -67,11 +67,11 @@ class Effects:
                 return True
         return not self._passes(outputs, case)
 
-    def _has_effect(self, chosen: tuple[Argument, ...]) -> bool:
+    def _has_effect(self, chosen: tuple[ArgumentKey, ...]) -> bool:
         """Return whether other values of the chosen arguments alone would be seen, beside either trial's other ones."""
         return any(self._shows(base, chosen) for base in dict.fromkeys((self._book.alone_base, NOMINAL[0])))
 
-    def _shows(self, base: str, chosen: tuple[Argument, ...]) -> bool:
+    def _shows(self, base: str, chosen: tuple[ArgumentKey, ...]) -> bool:
         book = self._book
         with book.parameters_kept():
             case = book.case(base)
@@ -83,7 +83,7 @@ class Effects:
                 return True
             return not self._passes(outputs, case)
 
-    def _others(self, case: Case, chosen: tuple[Argument, ...]) -> tuple[Tensors, dict[str, torch.Tensor]]:
+    def _others(self, case: Case, chosen: tuple[ArgumentKey, ...]) -> tuple[Tensors, dict[str, torch.Tensor]]:
         """Return a case's contents with other values in the chosen places; a few numbers may be drawn alike at first."""
         for attempt in range(_DRAWS):
             inputs, parameters = self._book.with_others(case.name, chosen, f"effect:{attempt}")

@@ -135,9 +135,8 @@ class Examiner:
             mask = missing_elements(view, word)
             if not bool(mask.any()):
                 continue
-            mask &= _is_far(
-                view.flatten(), want
-            )  # a bool may rightly equal its poison, and so may one of 10^7 fp16 values
+            # a bool may rightly equal its poison, and so may one of 10^7 fp16 values
+            mask &= _is_far(view.flatten(), want)
             count = int(mask.sum())
             if count:
                 width = view.shape[-1] if view.dim() else 1

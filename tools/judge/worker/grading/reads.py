@@ -1,4 +1,4 @@
-"""Whether a reference reads a tensor that keeps its values."""
+"""Finds out whether a reference reads a tensor that keeps its values in every trial."""
 
 from __future__ import annotations
 

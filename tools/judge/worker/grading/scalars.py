@@ -1,4 +1,4 @@
-"""Which scalars a reference takes with other values: all together, or those that it takes one by one."""
+"""The scalars that a reference takes with other values: all of them together, or those that it takes one by one."""
 
 from __future__ import annotations
 

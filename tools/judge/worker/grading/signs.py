@@ -1,4 +1,4 @@
-"""Which arguments of one sign a reference takes with other signs: found out by running it.
+"""The arguments of one sign that a reference takes with other signs, found by running it.
 
 Variances, probabilities and what a logarithm is taken of give NaN, and stay as they are. So does what would leave the
 output to rounding: a sum of positive numbers in a denominator may become next to nothing once their signs are mixed, and
@@ -14,7 +14,7 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import NOMINAL, SIGNED, Case, non_finite_of, part_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors
-from ridgeline.tools.judge.worker.inputs.source import Argument, SecretSource
+from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors, gate_for
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
@@ -47,7 +47,7 @@ class SignTrials:
         self._limit_s = limit_s
         found = source.of_one_sign
         self._candidates = tuple(c for c in found if isinstance(c, int) or not book.default_parameters)
-        self.refused: dict[str, dict[Argument, str]] = {}
+        self.refused: dict[str, dict[ArgumentKey, str]] = {}
         """The arguments that stay as they are, by trial, with the reason."""
 
     def settle(self) -> tuple[str, ...]:
@@ -73,11 +73,11 @@ class SignTrials:
     def _taken(
         self,
         trial: str,
-        candidates: Sequence[Argument],
-        taken: frozenset[Argument],
-        refused: dict[Argument, str],
+        candidates: Sequence[ArgumentKey],
+        taken: frozenset[ArgumentKey],
+        refused: dict[ArgumentKey, str],
         until_s: float,
-    ) -> frozenset[Argument]:
+    ) -> frozenset[ArgumentKey]:
         """Return `taken` and those of the candidates that the reference takes beside them, halving what it refuses."""
         if not candidates:
             return taken
@@ -93,7 +93,7 @@ class SignTrials:
             taken = self._taken(trial, half, taken, refused, until_s)
         return taken
 
-    def _note(self, name: str, chosen: frozenset[Argument]) -> None:
+    def _note(self, name: str, chosen: frozenset[ArgumentKey]) -> None:
         if self._book.signed.get(name) == chosen:
             return
         self._book.forget(name)
@@ -102,7 +102,7 @@ class SignTrials:
             self._book.signed[name] = chosen
 
 
-def _parts(chosen: frozenset[Argument]) -> Mapping[Role, frozenset[Argument]]:
+def _parts(chosen: frozenset[ArgumentKey]) -> Mapping[Role, frozenset[ArgumentKey]]:
     return {
         Role.INPUT: frozenset(c for c in chosen if isinstance(c, int)),
         Role.PARAMETER: frozenset(c for c in chosen if isinstance(c, str)),

@@ -46,7 +46,7 @@ _WEIGHTS = {Distribution.OUTLIERS: 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What of an input decides how its distribution may change."""
+    """The facts about an input that decide how its distribution may change."""
 
     is_left: bool  # whole numbers, masks, infinities: as they are
     is_symmetric: bool

@@ -108,7 +108,7 @@ class ParameterSource:
 
     @functools.cached_property
     def _factors(self) -> dict[str, float]:
-        """What brings each small tensor to order one; found once, since asking a GPU for numbers takes time."""
+        """The factor that brings each small tensor to order one; found once, since asking a GPU for numbers takes time."""
         values = self.random("size")
         factors = {n: _factor_to_order_one(values[n]) for n in self._arguments if n in self._floating}
         return {n: factor for n, factor in factors.items() if factor > 1 / SMALL}

@@ -45,7 +45,7 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.vocabulary import DeviceKind
 
-Argument = int | str
+ArgumentKey = int | str
 """An input tensor by its position, a parameter or buffer by its name."""
 _LEAST_SCALAR = 0.5  # of a scalar's own value, or of 1: other values are within the range that it shows
 _DRAWS_S = 0.1  # where integers differ between draws, every set gets its own draw if all take no longer; else a choice
@@ -123,7 +123,7 @@ class SecretSource:
     def _changes(self, index: int) -> bool:
         return bool(self._ways.get(index)) and self._only in (None, index)
 
-    def shuffled(self, arguments: Sequence[Argument], label: str) -> list[Argument]:
+    def shuffled(self, arguments: Sequence[ArgumentKey], label: str) -> list[ArgumentKey]:
         """Return the arguments in a secret order."""
         return [arguments[i] for i in torch.randperm(len(arguments), generator=self._cpu_generator(label)).tolist()]
 
@@ -170,7 +170,7 @@ class SecretSource:
         return other if is_alike and equal_bits(changed, tensor) else changed
 
     @property
-    def changing(self) -> tuple[Argument, ...]:
+    def changing(self) -> tuple[ArgumentKey, ...]:
         """Return the arguments that differ between trials: input tensors by position, parameters and buffers by name."""
         kept = self.kept
         return (*(i for i in range(len(self._alike)) if i not in kept), *self.weights.varied)
@@ -202,20 +202,20 @@ class SecretSource:
     # ----------------------------------------------------------------------------------------------------------- signs
 
     @property
-    def of_one_sign(self) -> tuple[Argument, ...]:
+    def of_one_sign(self) -> tuple[ArgumentKey, ...]:
         """Return the arguments whose values all have one sign in every draw."""
         pairs = zip(self.nominal("sign 0"), self.nominal("sign 1"), strict=True)
         inputs = tuple(i for i, pair in enumerate(pairs) if i not in self._refused and have_one_sign(pair))
         return (*inputs, *self.weights.of_one_sign)
 
-    def inputs_with_signs(self, inputs: Tensors, trial: str, chosen: frozenset[Argument], label: str) -> Tensors:
+    def inputs_with_signs(self, inputs: Tensors, trial: str, chosen: frozenset[ArgumentKey], label: str) -> Tensors:
         """Return inputs with the chosen ones' signs as the trial has them."""
         generator, change = self._generator(label + ":signs"), SIGNS[trial]
         pairs = enumerate(zip(inputs, self._orders, strict=True))
         return tuple(in_order(change(t, generator), order) if i in chosen else t for i, (t, order) in pairs)
 
     def parameters_with_signs(
-        self, values: Mapping[str, torch.Tensor], trial: str, chosen: frozenset[Argument], label: str
+        self, values: Mapping[str, torch.Tensor], trial: str, chosen: frozenset[ArgumentKey], label: str
     ) -> dict[str, torch.Tensor]:
         """Return parameters and buffers with the chosen ones' signs as the trial has them."""
         generator, change = self._generator(label + ":parameter signs"), SIGNS[trial]
