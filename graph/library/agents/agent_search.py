@@ -162,7 +162,12 @@ class AgentSearch:
         )
 
     def _own_run(self, named: str) -> Path:
-        """Return the run's folder; RunError for one outside of the host's folder of runs, which is not an agent's to name."""
+        """Return the run's folder.
+
+        Raises:
+            InputError: there is none of this name, or it is outside of the host's folder of runs: not an agent's to name.
+        """
+        checked("run", named)
         runs_dir = self.runs_dir.resolve()
         is_name = len(Path(named).parts) == 1
         found = (run_named(runs_dir, named) if is_name else find_run(runs_dir, named)).resolve()

@@ -89,6 +89,9 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"problem": "softmax", "round": 1}, "round: unknown key; did you mean `rounds`?"),
     ({"problem": "softmax"}, "device 'tpu': unknown; use cpu, cuda or cuda:N"),
     ({"resume": "nothing"}, "nothing: no such run"),
+    ({"problem": "soft\0max"}, "problem: must be a problem.yaml"),
+    ({"resume": "a" * 5000}, "run: must be the folder, the name or the archive of a run"),
+    ({"resume": "half of a pair: \ud800"}, "run: must be the folder, the name or the archive of a run"),
 ]
 
 
@@ -99,8 +102,15 @@ async def test_a_mistake_comes_back_in_one_line_and_the_agent_goes_on(bench: Ben
     for message, (_, said) in zip(tool_messages(state), MISTAKES, strict=True):
         assert message.status == "error" and "\n" not in message.content
         assert message.content.startswith(said), message.content
+        assert message.content.encode(), "a provider takes no half of a pair of surrogates"
     assert state["messages"][-1].content == "done"
     assert not bench.runs.exists()
+
+
+@pytest.mark.parametrize("named", ["toy\0", "\ud800", "a" * 5000])
+def test_what_is_no_path_is_not_offered(bench: Bench, named: str) -> None:
+    with pytest.raises(InputError, match="problem"):
+        Offers.of([bench.problem]).find(named)
 
 
 async def test_a_failure_of_the_machine_comes_back_with_how_to_go_on(
