@@ -27,6 +27,7 @@ from ridgeline import (
     open_run,
     search_node,
 )
+from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.hosting.settings import LONGEST_THREAD, request_of
 
 SETTINGS: dict[str, Any] = {"rounds": 1, "tune_trials": 0, "stall_rounds": None, "floor_margin": None}
@@ -107,6 +108,29 @@ async def test_a_thread_that_runs_again_gives_what_it_found_and_more_rounds_exte
     assert len(model.writes) == 2 * asked_for
     once = {k: n for k, n in engine.counts.items() if k.startswith(("VerifyTask:r1", "BenchmarkTask:r1"))}
     assert {n for k, n in once.items() if first["best_id"] not in k} == {1}, "round 1 is not measured again"
+
+
+async def test_a_search_that_cannot_go_on_keeps_its_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = host(search_node(asked(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()]), InMemorySaver())
+    first = await graph.ainvoke({}, thread("a"))
+    (tmp_path / "cache").write_text("a file where the build cache would be\n")
+    monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path / "cache"))
+    here = host(search_node(asked(tmp_path), models=[ScriptedModel()]), InMemorySaver())
+    refused = await here.ainvoke({"max_rounds": 2}, thread("a"))
+    assert (refused["outcome"], refused["error"]["code"]) == ("refused", "StorageError")
+    assert_files(first, tmp_path / "runs" / "toy.a")
+    assert await graph.ainvoke({}, thread("a")) == first
+
+
+async def test_a_winner_that_was_forgotten_by_a_kill_is_certified_again(tmp_path: Path) -> None:
+    graph = host(search_node(asked(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()]), InMemorySaver())
+    first = await graph.ainvoke({}, thread("a"))
+    with Archive.open(tmp_path / "runs" / "toy.a" / "archive.sqlite") as archive:
+        archive.forget_winner()  # what a search does that goes on, just before it says that it runs
+    again = await graph.ainvoke({}, thread("a"))
+    assert again["certified"] and again["best_id"] == first["best_id"]
 
 
 async def test_events_reach_the_hosts_own_stream_once(tmp_path: Path) -> None:
