@@ -197,7 +197,8 @@ async def test_a_fault_of_the_machine_is_a_value_and_the_thread_goes_on_once_it_
 
 async def test_the_runtime_context_states_the_search_of_a_hosted_graph(tmp_path: Path) -> None:
     graph = make_hosted_graph(engine=MemoryEngine(), models=[ScriptedModel()])
-    state = await graph.ainvoke({}, context=asked(tmp_path, rounds=2))
+    empty = {"device": "", "strategy": "", "bank": ""}  # texts that nobody has put into the form
+    state = await graph.ainvoke({}, context=asked(tmp_path, rounds=2, **empty))
     assert (state["outcome"], state["round"]) == ("finished", 2)
     again = await graph.ainvoke({}, context=asked(tmp_path))
     assert again["run_dir"] != state["run_dir"], "without a thread each search has a folder of its own"
