@@ -13,8 +13,7 @@ from typing import Any
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.idea_results import IdeaResult, idea_results
 from ridgeline.checkpoints.history.lineage import findings
-from ridgeline.checkpoints.report.page import render_report
-from ridgeline.checkpoints.report.wording import ending
+from ridgeline.checkpoints.report.run_page import run_page
 from ridgeline.checkpoints.result import build_result, choose_best, evaluation_line
 from ridgeline.checkpoints.runs.folders import find_run, state_now
 from ridgeline.checkpoints.stored_certificate import certifies
@@ -150,9 +149,7 @@ class Run:
         The run is read again for it, so it must still be where it was.
         """
         with Archive.open_read_only(self._archive) as archive:
-            run = archive.run()
-            state = state_now(archive.path.parent, run)
-            return render_report(archive, build_result(archive), state_words=ending(state, run.stop_reason))
+            return run_page(archive).html
 
     def __repr__(self) -> str:
         best = self.best.evaluation if self.best else None
