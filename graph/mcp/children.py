@@ -69,9 +69,8 @@ class Child:
 
     def look(self) -> bool:
         """Say whether the process holds the run's folder and has stored what it searches."""
-        if self._holds() and is_locked(
-            self.run_dir
-        ):  # in this order: looking at a lock would keep a search from taking it
+        # in this order: looking at a lock would keep a search from taking it
+        if self._holds() and is_locked(self.run_dir):
             run = read_run(self.run_dir)
             self._has_begun = run is not None and run.has_begun
         return self._has_begun

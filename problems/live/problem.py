@@ -130,9 +130,7 @@ def _programs(
 ) -> Iterator[tuple[torch.export.ExportedProgram, tuple[Argument, ...]]]:
     """Give the program with numbers as arguments, where there are any and torch takes that; then with their values."""
     if any(isinstance(a.value, float) for a in given):
-        with contextlib.suppress(
-            NotExportable
-        ):  # forward needs the number itself; what else is wrong, the next one says
+        with contextlib.suppress(NotExportable):  # it needs the number; the next one says what else is wrong
             yield exported(module, given, numbers_vary=True)
     yield exported(module, given, numbers_vary=False)
 
