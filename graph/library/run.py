@@ -20,7 +20,7 @@ from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.graph.library.evaluation import Evaluation
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.options import RUNS
-from ridgeline.tools.errors import RunError
+from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.records.results import Baselines
 from ridgeline.tools.records.results import Evaluation as StoredEvaluation
 from ridgeline.tools.records.search import Candidate
@@ -157,9 +157,16 @@ class Run:
         return f"Run({str(self.path)!r}: {self.problem}, {self.state}, {len(self.candidates)} candidates, {found})"
 
     def _repr_html_(self) -> str:
-        """Return the page as a notebook shows it: in a frame without scripts, whose styles stay its own."""
+        """Return the page as a notebook shows it: in a frame without scripts, whose styles stay its own.
+
+        Of a run that is gone it is one line: a cell that shows a run is no place for a traceback.
+        """
+        try:
+            page = self.to_html()
+        except InputError as error:
+            return f"<p>{html.escape(repr(self))}<br>{html.escape(str(error))}</p>"
         style = f"width:100%;height:{PAGE_HEIGHT_PX}px;border:0"
-        return f'<iframe sandbox="" srcdoc="{html.escape(self.to_html())}" style="{style}"></iframe>'
+        return f'<iframe sandbox="" srcdoc="{html.escape(page)}" style="{style}"></iframe>'
 
 
 ROW = (

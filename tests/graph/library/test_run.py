@@ -158,6 +158,16 @@ def test_a_notebook_shows_the_report_in_a_frame_that_runs_nothing(run: Run, fold
     assert "toy, finished" in repr(run) and "x eager" in repr(run)
 
 
+def test_a_notebook_is_told_in_a_line_that_a_run_is_gone(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "<copy>")
+    run = open_run(copy)
+    shutil.rmtree(copy)
+    shown = run._repr_html_()
+    assert "no such" in shown and "&lt;copy&gt;" in shown and "toy, finished" in shown and "iframe" not in shown
+    with pytest.raises(RunError):
+        run.to_html()
+
+
 def test_the_page_says_what_goes_on_while_a_process_searches_alone(folder: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(folder, tmp_path / "copy")
     with Archive.open(copy / "archive.sqlite") as archive:
