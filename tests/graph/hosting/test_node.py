@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
@@ -174,6 +175,16 @@ async def test_a_hosts_own_context_is_no_search_and_max_rounds_are_checked(tmp_p
     node = search_node(asked(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
     state = await host(node).ainvoke({"max_rounds": 0})
     assert "max_rounds" in state["error"]["message"]
+
+
+async def test_a_saver_or_a_call_that_blocks_is_refused_before_anything_begins(tmp_path: Path) -> None:
+    node = search_node(asked(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
+    with SqliteSaver.from_conn_string(":memory:") as saver:
+        with pytest.raises(NotImplementedError, match="Consider using AsyncSqliteSaver"):
+            await host(node, saver).ainvoke({}, thread("a"))
+        with pytest.raises(TypeError, match=r"invoke via the async API \(ainvoke, astream, etc.\)"):
+            host(node, saver).invoke({}, thread("a"))
+    assert not (tmp_path / "runs").exists()
 
 
 async def test_a_fault_of_the_machine_is_a_value_and_the_thread_goes_on_once_it_is_mended(tmp_path: Path) -> None:
