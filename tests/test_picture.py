@@ -1,4 +1,4 @@
-"""The README's picture is drawn from a search's events by the live view itself."""
+"""The README's pictures are drawn by the live view and by the report themselves."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from ridgeline.checkpoints.archive import Archive
+from tests.checkpoints.conftest import fill
 
 ROOT = Path(__file__).parents[1]
 
@@ -19,3 +23,17 @@ def test_a_moment_of_a_recorded_search_is_drawn_as_the_live_view_shows_it(tmp_pa
     drawn = (tmp_path / "live.svg").read_text().replace("&#160;", " ")
     assert "round 1 of 3" in drawn and "42s" in drawn
     assert "round 2 of 3" not in drawn and "http://www.w3.org/2000/svg" in drawn and "font-face" not in drawn
+
+
+def test_a_runs_report_is_drawn_with_its_own_chart_and_colours(tmp_path: Path) -> None:
+    with Archive.open(tmp_path / "run" / "archive.sqlite") as archive:
+        fill(archive)
+    command = [sys.executable, ROOT / "docs" / "pictures" / "record.py", "report", tmp_path / "run"]
+    subprocess.run([*command, tmp_path / "report.svg"], check=True, env={"PYTHONPATH": str(ROOT / "src")})
+    drawn = ET.parse(tmp_path / "report.svg").getroot()
+    text = " ".join(drawn.itertext())
+    assert "as fast as eager PyTorch" in text and "speedup over eager, log scale" in text
+    assert "prefers-color-scheme: dark" in text and "svg .tick" in text
+    css = {name for each in drawn.iter() for name in each.get("class", "").split()}
+    assert {"page", "figure", "best", "dot", "whisker", "failed", "tick"} <= css
+    assert len(drawn.findall(".//{http://www.w3.org/2000/svg}svg")) == 1

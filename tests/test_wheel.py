@@ -119,10 +119,53 @@ def test_a_host_with_its_own_tools_and_graph_searches_and_judges_a_kernel(instal
         "    spec = spec.model_copy(update={'search': at_once, 'seeds': []})\n"
         "    result = ridgeline.search(spec, models=['offline'], rounds=1, run_dir='run')\n"
         "    assert result.state == 'at_floor', result\n"
-        "    for line in ridgeline.evaluate(spec, kernels):\n"
-        "        print('JUDGED', line['status'], line['precision_class'])\n"
+        "    for judged in ridgeline.evaluate(spec, kernels):\n"
+        "        print('JUDGED', judged.status, judged.precision_class)\n"
         "    assert graph.NAME.startswith('the host') and tools.NAME.startswith('the host')\n"
     )
     done = run(installed, tmp_path, "app.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"JUDGED (ok|untrusted) fp32", done.stdout), done.stdout  # a busy machine's clocks may disagree
+
+
+EXAMPLES = {
+    "agent_tool": ("main.py", "search_tool", "The search is done."),
+    "host_app": ("main.py", "search_node", "quickstart: finished, "),
+    "mcp_agent": ("agent.py", "ClientSession", '"name": "quickstart_kernel"'),
+    "sub_agent": ("main.py", "subagent", "The sub-agent is done."),
+}
+"""The file that starts each example, a name that it imports, and words that it ends with."""
+
+
+@pytest.fixture
+def example(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Copy an example out of the checkout and return the file that starts it."""
+    name: str = request.param
+    shutil.copytree(ROOT / "examples" / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "runs"))
+    return tmp_path / name / EXAMPLES[name][0]
+
+
+def test_every_example_is_tried() -> None:
+    assert {folder.name for folder in (ROOT / "examples").iterdir() if folder.is_dir()} == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, indirect=True)
+def test_an_example_finds_all_that_it_imports_in_the_wheel(installed: Path, example: Path) -> None:
+    code = (
+        f"import runpy, ridgeline; print(ridgeline.__file__, *runpy.run_path({example.name!r}, run_name='looked_at'))"
+    )
+    done = run(installed, example.parent, "-c", code)
+    assert done.returncode == 0, done.stderr
+    home, *names = done.stdout.split()
+    assert Path(home).is_relative_to(installed) and EXAMPLES[example.parent.name][1] in names
+
+
+@pytest.mark.slow  # a real search each
+@pytest.mark.sandboxed
+@pytest.mark.timing
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("example", EXAMPLES, indirect=True)
+def test_an_example_runs_to_its_end_from_the_wheel(installed: Path, example: Path) -> None:
+    done = run(installed, example.parent, example.name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert EXAMPLES[example.parent.name][2] in done.stdout

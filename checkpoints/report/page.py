@@ -17,7 +17,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.history.lineage import certificate_of
 from ridgeline.checkpoints.history.over_pytorch import over_each
-from ridgeline.checkpoints.history.progress import Progress, progress
+from ridgeline.checkpoints.history.progress import Progress
 from ridgeline.checkpoints.history.spending import spending
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.report.charts import roofline_chart, status_bars, trajectory_chart
@@ -58,19 +58,17 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.vocabulary import RunState
 
 
 def render_report(
     archive: Archive, result: dict[str, Any], *, state_words: str, version: str = "", now: Progress | None = None
 ) -> str:
-    """Return the page for a search whose result.json is `result`; `state_words` say how it ended.
+    """Return the page for a search whose result.json is `result`; `state_words` say how it ended, or that it runs.
 
-    `version` of a page that is served and asks its server for what is new (templates/live.js); "" of a file. `now` is how
-    far the search has come, where the caller has read it: a page shows it while the search runs.
+    `version` of a page that is served and asks its server for what is new (templates/live.js); "" of a file. `now` of a
+    search that runs says how far it has come.
     """
-    shown = (now or progress(archive)) if result["state"] == RunState.RUNNING else None
-    context = _context(archive, result) | {"state_words": state_words, "version": version, "progress": shown}
+    context = _context(archive, result) | {"state_words": state_words, "version": version, "progress": now}
     return page_environment().get_template("report.html.j2").render(context)
 
 

@@ -11,7 +11,7 @@ from ridgeline.checkpoints.result import Best
 from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.tools.records.dtypes import contiguous_strides
 from ridgeline.tools.records.problem import ArgSpec
-from ridgeline.tools.records.vocabulary import ArgKind, Interface
+from ridgeline.tools.records.vocabulary import ArgKind, Interface, Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +21,20 @@ class WinnerUse:
     shell_run: str  # the folder's name, quoted for a shell
     python_run: str  # … as a Python literal
     is_certified: bool
-    is_loadable: bool  # by ridgeline.load, which takes interface c alone
+    entry: str  # what is called
+    has_workspace: bool  # `entry` takes a pointer to scratch memory
+    is_loadable: bool  # by ridgeline.load, which takes no file with ModelNew
     flags: str  # of its build, as far as the archive keeps them
     arguments: tuple[tuple[str, str, str], ...]  # name, role, what is passed
+
+
+_ENTRIES = {Interface.C: "run", Interface.TORCH: "forward", Interface.MODULE: "ModelNew.forward"}
+_TAKEN = {
+    Interface.C: tuple(Role),
+    Interface.TORCH: (Role.INPUT, Role.PARAMETER, Role.BUFFER),
+    Interface.MODULE: (Role.INPUT,),
+}
+"""The roles of the arguments that are passed: a tensor that is returned is not."""
 
 
 def winner_use(archive: Archive, best: Best | None) -> WinnerUse | None:
@@ -35,13 +46,17 @@ def winner_use(archive: Archive, best: Best | None) -> WinnerUse | None:
     stored = (certificate or {}).get("build") or {}
     is_certified = certifies(certificate, best.candidate.id)
     flags = stored.get("flags") if is_certified else build.flags if build else ()
+    interface = best.candidate.interface
+    taken = [arg for arg in description.signature.args if arg.role in _TAKEN[interface]]
     return WinnerUse(
         shell_run=shlex.quote(archive.path.parent.name),
         python_run=json.dumps(archive.path.parent.name, ensure_ascii=False),
         is_certified=is_certified,
-        is_loadable=best.candidate.interface is Interface.C,
+        entry=_ENTRIES[interface],
+        has_workspace=interface is Interface.C,
+        is_loadable=interface is not Interface.MODULE,
         flags=" ".join(map(str, flags or ())),
-        arguments=tuple((arg.name, arg.role.value, _passed(arg)) for arg in description.signature.args),
+        arguments=tuple((arg.name, arg.role.value, _passed(arg)) for arg in taken),
     )
 
 

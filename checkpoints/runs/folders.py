@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import fcntl
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -104,7 +105,10 @@ def refuse_held(run_dir: Path) -> None:
 
 def _held(run_dir: Path, holder: str) -> RunError:
     holder = holder[:32].strip() or "unknown"
-    return RunError(f"{run_dir}: in use by process {holder}; wait for it, or stop it with: kill {holder}")
+    # a search may be one of many things that its process does, as in a host: an agent that is told to kill it, may
+    is_search = (run_dir / FILE_NAME).is_file()
+    remedy = f"ridgeline stop {shlex.quote(str(run_dir))}" if is_search else f"kill {holder}"
+    return RunError(f"{run_dir}: in use by process {holder}; wait for it, or stop it with: {remedy}")
 
 
 def _open_lock(run_dir: Path) -> int:

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from ridgeline.graph.build import RECURSION_LIMIT, make_graph, thread_of
 from ridgeline.graph.hosting.outcome import HostedOutput, output_of, refusal
 from ridgeline.graph.hosting.settings import HostedSearch, request_of
-from ridgeline.graph.hosting.thread import result_of_ended
+from ridgeline.graph.hosting.thread import is_over, result_of_ended
 from ridgeline.graph.search.events import from_here, telling
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.ending import end_search, recorded
@@ -119,12 +119,13 @@ async def _searched(
         GraphBubbleUp: the host's graph is interrupted or drained; the search is closed, and goes on when that does.
     """
     search = await asyncio.to_thread(request.resolve, models=models, is_local=engine is None)
-    over = await asyncio.to_thread(result_of_ended, search, max_rounds)
+    over = await run_whole(result_of_ended, search, max_rounds)
     if over is not None:
         return await asyncio.to_thread(output_of, over)
     tell, control = from_here(runtime.stream_writer), runtime.control or RunControl()
     pause: GraphBubbleUp
-    held = hold(search, engine=engine, on_event=tell, stop=control, interrupts=thread_of(runtime) is not None)
+    interrupts = thread_of(runtime) is not None
+    held = hold(search, engine=engine, on_event=tell, stop=control, interrupts=interrupts, is_extended=is_over(search))
     async with held as context:
         try:
             async with recorded(context, search, tell):

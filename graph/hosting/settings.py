@@ -73,7 +73,7 @@ def request_of(asked: object, thread_id: str | None) -> SearchRequest:
 
 
 def _known(asked: object) -> Mapping[str, Any]:
-    """Return a host's mapping without what it left empty; None is an empty one."""
+    """Return a host's mapping without what it left empty, as a form leaves a text; None is an empty mapping."""
     if asked is not None and not isinstance(asked, Mapping):
         raise InputError(f"search: must be a HostedSearch, a mapping such as {{'problem': …}}, got {as_words(asked)}")
     keys = HostedSearch.__annotations__
@@ -81,7 +81,7 @@ def _known(asked: object) -> Mapping[str, Any]:
         if key not in keys:
             meant = did_you_mean(str(key), keys, after=" ")
             raise InputError(f"search: {as_name(str(key))} is no key of it; {meant}it takes {', '.join(keys)}")
-    return {key: value for key, value in (asked or {}).items() if value is not None}
+    return {key: value for key, value in (asked or {}).items() if value is not None and value != ""}
 
 
 def _problem(given: object) -> ProblemSpec:

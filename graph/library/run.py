@@ -13,15 +13,14 @@ from typing import Any
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.idea_results import IdeaResult, idea_results
 from ridgeline.checkpoints.history.lineage import findings
-from ridgeline.checkpoints.report.page import render_report
-from ridgeline.checkpoints.report.wording import ending
+from ridgeline.checkpoints.report.run_page import run_page
 from ridgeline.checkpoints.result import build_result, choose_best, evaluation_line
 from ridgeline.checkpoints.runs.folders import find_run, state_now
 from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.graph.library.evaluation import Evaluation
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.options import RUNS
-from ridgeline.tools.errors import RunError
+from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.records.results import Baselines
 from ridgeline.tools.records.results import Evaluation as StoredEvaluation
 from ridgeline.tools.records.search import Candidate
@@ -150,9 +149,7 @@ class Run:
         The run is read again for it, so it must still be where it was.
         """
         with Archive.open_read_only(self._archive) as archive:
-            run = archive.run()
-            state = state_now(archive.path.parent, run)
-            return render_report(archive, build_result(archive), state_words=ending(state, run.stop_reason))
+            return run_page(archive).html
 
     def __repr__(self) -> str:
         best = self.best.evaluation if self.best else None
@@ -160,9 +157,16 @@ class Run:
         return f"Run({str(self.path)!r}: {self.problem}, {self.state}, {len(self.candidates)} candidates, {found})"
 
     def _repr_html_(self) -> str:
-        """Return the page as a notebook shows it: in a frame without scripts, whose styles stay its own."""
+        """Return the page as a notebook shows it: in a frame without scripts, whose styles stay its own.
+
+        Of a run that is gone it is one line: a cell that shows a run is no place for a traceback.
+        """
+        try:
+            page = self.to_html()
+        except InputError as error:
+            return f"<p>{html.escape(repr(self))}<br>{html.escape(str(error))}</p>"
         style = f"width:100%;height:{PAGE_HEIGHT_PX}px;border:0"
-        return f'<iframe sandbox="" srcdoc="{html.escape(self.to_html())}" style="{style}"></iframe>'
+        return f'<iframe sandbox="" srcdoc="{html.escape(page)}" style="{style}"></iframe>'
 
 
 ROW = (

@@ -80,8 +80,10 @@ def _read(path: Path, *, takes_uncertified: bool, takes_any_cpu: bool) -> _Loada
         raise RunError(
             f"{path}: its best kernel {candidate.id} is not certified; uncertified=True loads it all the same"
         )
-    if winner.interface is not Interface.C:
-        raise RunError(f"{path}: interface {winner.interface}: load takes kernels of interface c alone; {BY_HAND}")
+    if winner.interface is Interface.MODULE:
+        raise RunError(
+            f"{path}: interface module: load takes no file with ModelNew; ridgeline ship makes a package of it"
+        )
     name = winner.record.device_name or winner.device.kind.value
     device = detect_device(name)
     if not (takes_any_cpu and device.kind is DeviceKind.CPU):

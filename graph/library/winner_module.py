@@ -1,4 +1,4 @@
-"""A built kernel of interface `c` as a torch module."""
+"""A built kernel of interface `c` or `torch` as a torch module."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 import torch
 
-from ridgeline.graph.shipping.shipped._call_c import KernelFailed, Library
+from ridgeline.graph.shipping.shipped import _call_c, _call_torch
 from ridgeline.tools.build.header import ALIGNMENT_BYTES, passed_arguments
 from ridgeline.tools.errors import EngineError, InputError
 from ridgeline.tools.records.problem import ArgSpec, DescribedTarget
-from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Label, Role
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Label, Role
 
 Module: TypeAlias = torch.nn.Module
 """For annotations where torch is not imported."""
@@ -26,6 +26,11 @@ _NUMBERS: dict[str, tuple[tuple[type, ...], str]] = {
 """The types that a scalar of each type takes, and their words; a bool is none but itself."""
 
 
+_LIBRARIES: dict[Interface, type[_call_c.Library | _call_torch.Library]] = {
+    Interface.C: _call_c.Library,
+    Interface.TORCH: _call_torch.Library,
+}
+"""What loads and calls a library of each interface."""
 LARGEST_INT = 2**53
 """Up to it a double, which the call passes, holds every whole number."""
 
@@ -48,7 +53,7 @@ class WinnerModule(torch.nn.Module):
         self._numbers = tuple(a for a in passed if a.kind is ArgKind.SCALAR)
         self._check_weights()
         self.training = False  # the model keeps its own mode; `train()` sets both
-        self._library = Library(library, [a.to_json() for a in passed if a.role is Role.OUTPUT], self._device)
+        self._library = _LIBRARIES[target.interface](library, [a.to_json() for a in passed], self._device)
 
     @torch.no_grad()
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -65,7 +70,7 @@ class WinnerModule(torch.nn.Module):
         tensors = [values[arg.name] for arg in self._tensors]
         try:
             made = self._library.call(tensors, [values[arg.name] for arg in self._numbers])
-        except KernelFailed as error:
+        except _call_c.KernelFailed as error:
             raise EngineError(f"{self.problem}: {error}") from None
         return made[0] if len(made) == 1 else tuple(made)
 

@@ -43,6 +43,7 @@ class Child:
         self.exit_code: int | None = None
         self._last_words = ""
         self._has_folder = self._has_begun = False
+        self._holder_before = self._holder()
         said = tempfile.TemporaryFile()  # noqa: SIM115  # the reaper's to close
         try:
             self.pid = _spawn([*program, *words], said.fileno())
@@ -69,9 +70,8 @@ class Child:
 
     def look(self) -> bool:
         """Say whether the process holds the run's folder and has stored what it searches."""
-        if self._holds() and is_locked(
-            self.run_dir
-        ):  # in this order: looking at a lock would keep a search from taking it
+        # in this order: looking at a lock would keep a search from taking it
+        if self._holder() == str(self.pid) and is_locked(self.run_dir):
             run = read_run(self.run_dir)
             self._has_begun = run is not None and run.has_begun
         return self._has_begun
@@ -84,12 +84,16 @@ class Child:
         how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
         return f"{self.run_dir}: its process {how}, without a word"
 
-    def _holds(self) -> bool:
+    def is_last(self) -> bool:
+        """Say whether nobody else has searched in the run's folder since."""
+        return self._holder() in (self._holder_before, str(self.pid))
+
+    def _holder(self) -> str:
+        """Return the number of the process that took the run's folder last; "" where none has."""
         try:
-            holder = (self.run_dir / LOCK_NAME).read_text(encoding="ascii", errors="replace")
-        except OSError:  # it was removed just now
-            return False
-        return holder.strip() == str(self.pid)
+            return (self.run_dir / LOCK_NAME).read_text(encoding="ascii", errors="replace").strip()
+        except OSError:  # there is none, or it was removed just now
+            return ""
 
     def _reap(self, said: IO[bytes]) -> None:
         with said:
@@ -154,6 +158,6 @@ class Children:
         return child if child and child.is_starting() else None
 
     def failure(self, run_dir: Path) -> str | None:
-        """Return why the last process of this server in a run failed; None where none did."""
+        """Return why the last process of this server in a run failed; None where none did, or others searched there since."""
         child = self._by_run.get(run_dir)
-        return child.failure() if child and child.has_failed else None
+        return child.failure() if child and child.has_failed and child.is_last() else None

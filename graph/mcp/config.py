@@ -18,8 +18,6 @@ class ServerConfig:
     """A server's folder of runs, and what stands behind its tools."""
 
     runs_dir: Path  # absolute
-    keyless: Mapping[str, Sequence[str]] = field(
-        default_factory=dict
-    )  # targets by problem that need no model with a key
+    keyless: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by problem, targets that need no key
     program: Sequence[str] = PROGRAM  # begins a search with the words of `ridgeline run` behind it
     engine: Engine | None = None  # judges in the place of this machine's

@@ -1,4 +1,4 @@
-"""The mailbox of a run: the request that waits, and its answer."""
+"""The mailbox of a run as a client sees it: the request that waits, and the content of its answer."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.calls.journal import Journal
-from ridgeline.checkpoints.runs.folders import refuse_other_version
-from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.mcp.answers import Request
-from ridgeline.graph.models.mailbox.answers import MOST_BYTES, RefusedAnswer
+from ridgeline.graph.models.mailbox.answers import MOST_BYTES
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.mailbox.request import WaitingRequest
-from ridgeline.graph.state import GRAPH_VERSION
+from ridgeline.graph.session.answering import SOURCE, mailbox_to_read
 from ridgeline.tools.errors import InputError
 
 
@@ -24,34 +20,9 @@ def waiting_request(run: Path, named: str, *, has_prompt: bool) -> Request | Non
     Raises:
         RunError: no request of this id waits; or the run is of another version.
     """
-    with Archive.open_read_only(run) as archive:
-        refuse_other_version(archive, GRAPH_VERSION)
-        mailbox = Mailbox(Journal(archive))
+    with mailbox_to_read(run) as mailbox:
         found = mailbox.find(named) if named else next(iter(mailbox.waiting()), None)
         return _told(mailbox, found, has_prompt=has_prompt) if found else None
-
-
-def give_answer(run: Path, named: str, content: bytes, suffix: str) -> str:
-    """Store an answer, durably, as `ridgeline mailbox answer` does; "" for a suffix is a reply's text. Return its id.
-
-    Raises:
-        InputError: it is no answer to this request; the line says what to mend, and the request waits on.
-        RunError: the request does not wait.
-    """
-    with Archive.open_read_only(run) as archive:  # before anything is written: an older run is refused as it is
-        refuse_other_version(archive, GRAPH_VERSION)
-        request = Mailbox(Journal(archive)).find(named)
-    refuse_links(run)
-    with Archive.open(run, create=False) as archive:
-        try:
-            Mailbox(Journal(archive)).answer(request, content, request.language if suffix == SOURCE else suffix)
-        except RefusedAnswer as error:
-            raise InputError(f"{request.id}: refused: {error}") from None
-    return request.id
-
-
-SOURCE = "source"
-"""Stands for the ending of a kernel's source, whatever its language is."""
 
 
 def content_of(*, text: str, reply: dict[str, Any] | None, source: str, file: str) -> tuple[bytes, str]:

@@ -56,9 +56,7 @@ class RidgelineServer(FastMCP[None]):
             ToolError: with one line, which the client gets as an answer with `isError`.
         """
         self._refuse_unknown(name, arguments)
-        given = {
-            each: value for each, value in arguments.items() if value is not None
-        }  # some clients send null for none
+        given = {each: value for each, value in arguments.items() if value is not None}  # some clients send null
         try:
             return await super().call_tool(name, given)
         except ToolError as error:

@@ -30,10 +30,11 @@ from ridgeline.graph.mcp.answers import (
 from ridgeline.graph.mcp.children import Children
 from ridgeline.graph.mcp.config import ServerConfig
 from ridgeline.graph.mcp.judging import Judging
-from ridgeline.graph.mcp.mailbox import content_of, give_answer, waiting_request
+from ridgeline.graph.mcp.mailbox import content_of, waiting_request
 from ridgeline.graph.mcp.runs import find, list_runs, uri_of
 from ridgeline.graph.mcp.starting import Limits, named_problem, new_run_dir, words_of
 from ridgeline.graph.mcp.watching import Watching, found_in
+from ridgeline.graph.session.answering import give_answer
 from ridgeline.graph.session.arguments import whole_source
 from ridgeline.graph.session.stopping import ask_to_stop
 from ridgeline.problems.spec import ProblemSpec, load_problem, shipped_problems
@@ -204,7 +205,7 @@ class Tools:
         """Answer a request, by one of text, reply, source and file. The first answer counts; a refusal says what to mend."""
         content, suffix = await asyncio.to_thread(content_of, text=text, reply=reply, source=source, file=file)
         found = await self._watching.find(run)
-        answered = await asyncio.to_thread(give_answer, found, request_id, content, suffix)
+        answered, _ = await asyncio.to_thread(give_answer, found, request_id, content, suffix)
         return _answered(answered, await self._watching.status(found))
 
     async def evaluate_kernel(

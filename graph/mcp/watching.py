@@ -43,7 +43,7 @@ class Watching:
         if child := await asyncio.to_thread(self._children.starting, run):
             return _starting(child)
         status = await asyncio.to_thread(read_status, run)
-        failure = None if status.is_running else self._children.failure(run)
+        failure = None if status.is_running else await asyncio.to_thread(self._children.failure, run)
         return status.model_copy(update={"error": failure}) if failure else status
 
     async def wait(self, named: str, seconds: float, seen: str, tell: Tell) -> RunStatus:

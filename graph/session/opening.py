@@ -22,6 +22,7 @@ from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.beginning import begin, tell_unpriced
 from ridgeline.graph.session.ending import end_host_search, store_session
+from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.session.parking import on_requests
 from ridgeline.graph.session.run_log import log_to
 from ridgeline.graph.session.stopping import now_in_utc, obeying_stop
@@ -53,10 +54,12 @@ async def hold(
     on_event: OnEvent | None,
     stop: RunControl,
     interrupts: bool,
+    is_extended: bool = False,
 ) -> AsyncIterator[SearchContext]:
     """Give the context of a search that this session runs to its end, files and all; `ridgeline stop` drains `stop`.
 
-    run.log is written under the folder's lock: the log of a search that holds the folder is that search's alone.
+    run.log is written under the folder's lock: the log of a search that holds the folder is that search's alone. A search
+    that was over and `is_extended` forgets its winner, once nothing can keep it from going on.
     """
     was_missing = not await asyncio.to_thread(search.run_dir.exists)
     with contextlib.ExitStack() as stack:
@@ -69,7 +72,13 @@ async def hold(
         try:
             stack.enter_context(machine.users_reference(search.problem, search.target.device.kind.value))
             opened = _open_locked(
-                search, engine=engine, on_event=on_event, stop=stop, writes_files=True, interrupts=interrupts
+                search,
+                engine=engine,
+                on_event=on_event,
+                stop=stop,
+                writes_files=True,
+                interrupts=interrupts,
+                is_extended=is_extended,
             )
             async with opened as context, obeying_stop(context.archive, stop, since=since, on_event=on_event):
                 yield context
@@ -123,6 +132,7 @@ async def _open_locked(
     stop: RunControl | None,
     writes_files: bool = False,
     interrupts: bool,
+    is_extended: bool = False,
 ) -> AsyncIterator[SearchContext]:
     """Give the context of a search whose run folder this process holds."""
     from ridgeline.graph.search.context import SearchContext, stored_target
@@ -141,6 +151,8 @@ async def _open_locked(
         stack.push_async_callback(run_whole, archive.close)
         if search.replay is not None and not search.has_begun:
             await run_whole(search.replay.hand_over, archive)
+        if is_extended:  # before `begin`: a kill in between leaves a search that is over and names no winner
+            await run_whole(forget_winner, search.run_dir, archive)
         wall_before_s = await run_whole(begin, archive, search)
         context = SearchContext(
             problem=search.problem,

@@ -14,7 +14,7 @@ from ridgeline.checkpoints.runs.folders import is_locked, refuse_other_version
 from ridgeline.checkpoints.steering import Steer, Steering
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.state import GRAPH_VERSION
-from ridgeline.tools.errors import RunError
+from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.threads import run_whole
 
@@ -67,7 +67,15 @@ async def obeying_stop(
 
 
 async def _watch(steering: Steering, control: RunControl, on_event: Callable[[SearchEvent], None] | None) -> None:
-    while not await run_whole(steering.take_stop):
+    said = ""
+    while True:
+        try:
+            if await run_whole(steering.take_stop):
+                break
+        except StorageError as error:  # another process holds the archive, or a disk is full: the next look may do
+            if str(error) != said:
+                said = str(error)
+                logger.warning("no look for %s: %s", ASKED, error)
         await asyncio.sleep(LOOK_EVERY_S)
     reason = f"{ASKED}: stopping after the steps in flight"
     logger.info("%s", reason)

@@ -12,6 +12,7 @@ from ridgeline.checkpoints.winner import Winner
 from ridgeline.graph.shipping.foreign import expect_known_flags
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.module_contract import CallForm
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.vocabulary import TORCH_MODULE, ArgKind, Interface, Label, Role
 
 KERNEL_SCHEMA_VERSION = 1
@@ -31,7 +32,12 @@ def make_contract(winner: Winner, call: CallForm, *, name: str, gradients: str) 
         "interface": winner.interface.value,
         "certified": winner.is_certified,
         "gradients": gradients,
-        "device": {"kind": device.kind.value, "name": device.name, "arch": device.arch, "driver": device.driver},
+        "device": {
+            "kind": device.kind.value,
+            "name": printable(device.name),  # the package prints both, and an archive may be a stranger's
+            "arch": device.arch,
+            "driver": printable(device.driver),
+        },
         "build": make_build(winner),
         "call": call.to_json(),
         "args": args,

@@ -18,12 +18,12 @@ from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, R
 _MODULES = ("__init__", "__main__", "_compare", "_contract", "_device", "_kernel", "_model", "_module", "_op")
 _OF_INTERFACE: dict[Interface, tuple[str, ...]] = {
     Interface.C: ("_build",),
-    Interface.TORCH: ("_build", "_call_torch"),
+    Interface.TORCH: ("_build",),
     Interface.MODULE: ("_call_module",),
 }
 _SHIPPED: dict[Interface, tuple[str, ...]] = {
     Interface.C: ("_call_c", "_denormals"),
-    Interface.TORCH: ("_denormals",),
+    Interface.TORCH: ("_call_torch", "_denormals"),
     Interface.MODULE: (),
 }
 """Modules that Ridgeline runs too, shipped as they are."""

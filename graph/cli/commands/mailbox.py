@@ -6,23 +6,19 @@ A search may live beside it, in another process; every change is one transaction
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.calls.journal import Journal
-from ridgeline.checkpoints.runs.folders import find_run, refuse_other_version
-from ridgeline.checkpoints.storage.own_files import refuse_links
-from ridgeline.graph.models.mailbox.answers import MOST_BYTES, RefusedAnswer, too_large
+from ridgeline.checkpoints.runs.folders import find_run
+from ridgeline.graph.models.mailbox.answers import MOST_BYTES, too_large
 from ridgeline.graph.models.mailbox.document import document_of
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.mailbox.request import WaitingRequest
+from ridgeline.graph.session.answering import give_answer, mailbox_to_read
 from ridgeline.graph.session.options import RUNS
-from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.machine.os_errors import is_users_to_mend
 from ridgeline.tools.records.printable import printable
@@ -36,7 +32,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace, run: Path) -> None:
-    with _opened(run) as mailbox:
+    with mailbox_to_read(run) as mailbox:
         waiting = mailbox.waiting()
     if args.json:
         _print(json.dumps([_entry(request) for request in waiting], indent=2))
@@ -49,43 +45,23 @@ def _list(args: argparse.Namespace, run: Path) -> None:
 
 
 def _show(args: argparse.Namespace, run: Path) -> None:
-    with _opened(run) as mailbox:
+    with mailbox_to_read(run) as mailbox:
         request = _named(mailbox, args.id, run)
     _print(json.dumps(request.to_json(), indent=2) if args.json else document_of(request).rstrip())
 
 
 def _answer(args: argparse.Namespace, run: Path) -> None:
-    with _opened(run) as mailbox:  # before anything is written: an older run is refused as it is
-        request = mailbox.find(args.id)
-    content = _content(args.file)
+    with mailbox_to_read(run) as mailbox:  # nobody types an answer to a request that is none
+        mailbox.find(args.id)
     suffix = Path(args.file).suffix[1:] if args.file != "-" else ""
-    refuse_links(run)
-    with Archive.open(run, create=False) as archive:
-        mailbox = Mailbox(Journal(archive))
-        try:
-            mailbox.answer(request, content, suffix)
-        except RefusedAnswer as error:
-            raise InputError(f"{request.id}: refused: {error}") from None
-        left = len(mailbox.waiting())
+    request_id, left = give_answer(run, args.id, _content(args.file), suffix)
     if args.json:
-        _print(json.dumps({"id": request.id, "waiting": left}))
+        _print(json.dumps({"id": request_id, "waiting": left}))
     else:
-        _print(f"{request.id} is answered; {counted(left, 'request')} waiting")
+        _print(f"{request_id} is answered; {counted(left, 'request')} waiting")
 
 
 _ACTIONS: dict[str, Callable[[argparse.Namespace, Path], None]] = {"list": _list, "show": _show, "answer": _answer}
-
-
-@contextlib.contextmanager
-def _opened(run: Path) -> Iterator[Mailbox]:
-    """Give a run's mailbox to read; the run is not changed.
-
-    Raises:
-        RunError: the run is of another version of the graph, or its archive cannot be read.
-    """
-    with Archive.open_read_only(run) as archive:
-        refuse_other_version(archive, GRAPH_VERSION)
-        yield Mailbox(Journal(archive))
 
 
 def _named(mailbox: Mailbox, name: str | None, run: Path) -> WaitingRequest:

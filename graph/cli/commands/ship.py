@@ -12,6 +12,7 @@ from pathlib import Path
 from ridgeline.checkpoints.runs.folders import find_run
 from ridgeline.graph.session.options import RUNS
 from ridgeline.graph.shipping.ship import Shipped, ShipRequest, ship
+from ridgeline.tools.records.printable import printable
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -34,12 +35,12 @@ def execute(args: argparse.Namespace) -> int:
         }
         sys.stdout.write(f"{json.dumps(said)}\n")
     else:
-        sys.stdout.writelines(f"{line}\n" for line in _lines(shipped, args.layout))
+        sys.stdout.writelines(f"{printable(line)}\n" for line in _lines(shipped, args.layout))
     return 0
 
 
 def _warn(words: str) -> None:
-    sys.stderr.write(f"warning: {words}\n")
+    sys.stderr.write(f"warning: {printable(words)}\n")
 
 
 def _lines(shipped: Shipped, layout: str) -> list[str]:

@@ -16,13 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.history.progress import Progress, progress
-from ridgeline.checkpoints.report.page import render_report
-from ridgeline.checkpoints.report.wording import ending
-from ridgeline.checkpoints.result import build_result
-from ridgeline.checkpoints.runs.folders import state_now, stored_state
+from ridgeline.checkpoints.report.run_page import RunPage, run_page
+from ridgeline.checkpoints.runs.folders import stored_state
 from ridgeline.checkpoints.stored_certificate import certifies
-from ridgeline.tools.records.vocabulary import RunState
 
 REST = 10.0
 """How often as long as a page took to render it stands before the next one is rendered."""
@@ -70,28 +66,25 @@ def _version(signature: tuple[object, ...]) -> str:
 
 
 def _read(run_dir: Path, version: str) -> Shown:
-    with Archive.open_read_only(run_dir) as archive, archive.database.snapshot():
-        run = archive.run()
-        state = state_now(run_dir, run)
-        result = build_result(archive) | ({"state": state} if state == RunState.RUNNING else {})
-        now = progress(archive)
-        page = render_report(archive, result, state_words=ending(state, run.stop_reason), version=version, now=now)
-        status = _status(archive, result, state, now) | {"version": version, "run": run_dir.name}
-    return Shown(page=page.encode(), status=json.dumps(status, allow_nan=False).encode())
+    with Archive.open_read_only(run_dir) as archive:
+        page = run_page(archive, version=version)
+    status = _status(page) | {"version": version, "run": run_dir.name}
+    return Shown(page=page.html.encode(), status=json.dumps(status, allow_nan=False).encode())
 
 
-def _status(archive: Archive, result: dict[str, Any], state: str, now: Progress) -> dict[str, Any]:
+def _status(page: RunPage) -> dict[str, Any]:
+    result, now = page.result, page.progress
     best = result["best"]
     return {
         "problem": result["problem"],
-        "state": str(state),
+        "state": str(page.state),
         "round": now.round,
         "rounds": now.rounds,
         "candidates": now.candidates,
         "unjudged": len(now.unjudged),
         "open_calls": len(now.calls),
         "best": {name: best[name] for name in ("id", "idea", "speedup", "speedup_ci95")} if best else None,
-        "certified": certifies(archive.certificate(), best["id"] if best else None),
+        "certified": certifies(page.certificate, best["id"] if best else None),
         "tokens": result["tokens"],
         "usd": result["usd"],
     }

@@ -7,7 +7,9 @@ cancellation, goes on with the search that it had begun.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,7 @@ from ridgeline.graph.session.options import ProblemName, SearchRequest, default_
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.errors import EngineError, RunError, one_line
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
 
 logger = logger_of(__name__)
+
+_CLAIMED: set[Path] = set()  # folders in which calls of this process search, or are about to
+_CLAIMING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +103,13 @@ class AgentSearch:
             EngineError: the machine failed; the message says how to go on.
         """
         host = host_of_call()
-        request = await asyncio.to_thread(self._request, wish, host)
+        with contextlib.ExitStack() as claimed:
+            request = await run_whole(self._request, wish, host, claimed)
+            return await self._run(request, host, stop, shows_source=wish.shows_source)
+
+    async def _run(
+        self, request: SearchRequest, host: Host, stop: RunControl | None, *, shows_source: bool
+    ) -> tuple[Answer, Answer]:
         run_dir = request.run_dir or self.runs_dir
         tell = self._telling(host, run_dir)
         try:
@@ -113,7 +125,7 @@ class AgentSearch:
                 raise
             raise EngineError(f"{one_line(error)}; to go on: {self._go_on(run_dir)}") from error
         go_on = self._go_on(run_dir)
-        answer = await asyncio.to_thread(search_answer, result, go_on=go_on, shows_source=wish.shows_source)
+        answer = await asyncio.to_thread(search_answer, result, go_on=go_on, shows_source=shows_source)
         return answer, search_record(result)
 
     def _go_on(self, run_dir: Path) -> str:
@@ -129,11 +141,11 @@ class AgentSearch:
 
         return tell
 
-    def _request(self, wish: Wish, host: Host) -> SearchRequest:
+    def _request(self, wish: Wish, host: Host, claimed: contextlib.ExitStack) -> SearchRequest:
         if wish.resume:
             return self._resumed(wish, wish.resume)
         problem = self.offers.find(wish.problem)
-        run_dir = self._folder_of_task(problem, wish, host.task_id)
+        run_dir = self._folder_of_task(problem, wish, host.task_id, claimed)
         has_begun = run_dir is not None and (run_dir / FILE_NAME).is_file()
         return SearchRequest(
             problem=problem,
@@ -162,7 +174,12 @@ class AgentSearch:
         )
 
     def _own_run(self, named: str) -> Path:
-        """Return the run's folder; RunError for one outside of the host's folder of runs, which is not an agent's to name."""
+        """Return the run's folder.
+
+        Raises:
+            InputError: there is none of this name, or it is outside of the host's folder of runs: not an agent's to name.
+        """
+        checked("run", named)
         runs_dir = self.runs_dir.resolve()
         is_name = len(Path(named).parts) == 1
         found = (run_named(runs_dir, named) if is_name else find_run(runs_dir, named)).resolve()
@@ -170,13 +187,23 @@ class AgentSearch:
             raise RunError(f"resume: {named} is not in {runs_dir}; name a run that lies there")
         return found
 
-    def _folder_of_task(self, problem: ProblemSpec, wish: Wish, task_id: str) -> Path | None:
-        """Return the folder that this task of the host's graph has, also when it is done again; None for one of its own."""
+    def _folder_of_task(
+        self, problem: ProblemSpec, wish: Wish, task_id: str, claimed: contextlib.ExitStack
+    ) -> Path | None:
+        """Return the folder that this task of the host's graph has, also when it is done again; None for one of its own.
+
+        Two calls of one task that ask for the same get one of them each: the first has it until `claimed` is closed.
+        """
         if not task_id:
             return None
         named = hashlib.sha256(f"{task_id} {problem.path} {problem.name} {wish.rounds}".encode()).hexdigest()[:12]
         run_dir = self.runs_dir / f"{problem.name}-{named}"
-        return None if is_locked(run_dir) else run_dir
+        with _CLAIMING:
+            if run_dir in _CLAIMED or is_locked(run_dir):
+                return None
+            _CLAIMED.add(run_dir)
+        claimed.callback(_CLAIMED.discard, run_dir)
+        return run_dir
 
 
 def _single(settings: SearchSettings | Mapping[str, Any] | None) -> Mapping[str, Any]:

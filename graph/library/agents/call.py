@@ -16,6 +16,7 @@ from ridgeline.graph.library.agents.answers import Answer
 from ridgeline.graph.library.blocking import run_blocking
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.tools.errors import RidgelineError, one_line
+from ridgeline.tools.records.printable import printable
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -76,6 +77,6 @@ def telling(work: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, 
         try:
             return await work(*args, **kwargs)
         except RidgelineError as error:
-            raise ToolException(one_line(error)) from error
+            raise ToolException(printable(one_line(error))) from error
 
     return told

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.options import ProblemName, find_problem
 from ridgeline.problems.spec import FILE_NAME, ProblemSpec, shipped_problems
 from ridgeline.tools.errors import ProblemError
@@ -58,9 +59,10 @@ class Offers:
         """Return the problem that an agent names.
 
         Raises:
-            ProblemError: there is none, or it is not offered.
+            InputError: there is none, it is not offered, or the text is no path that can be looked for.
         """
         wanted = (named or "").strip() or self.only
+        checked("problem", wanted)
         if wanted is None:
             raise ProblemError(f"problem: is missing; name one: {self.in_words}")
         if self.specs is None:

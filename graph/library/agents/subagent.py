@@ -23,6 +23,7 @@ from ridgeline.graph.session.opening import OnEvent
 from ridgeline.graph.session.options import RUNS, ProblemName
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import RidgelineError, one_line
+from ridgeline.tools.records.printable import printable
 
 DESCRIPTION = (
     "Searches for a native kernel that is faster than PyTorch for one problem, verifies it and certifies the gain. Takes "
@@ -104,7 +105,7 @@ async def _answer(search: AgentSearch, task: str, stop: RunControl | None) -> tu
             return f"Which problem? The task names none. Write `problem: NAME`; NAME is {offers.in_words}.", None
         found, _ = await search.run(wish, stop)
     except RidgelineError as error:
-        return f"Nothing was found: {one_line(error)}", None
+        return f"Nothing was found: {printable(one_line(error))}", None
     return search_words(found), found
 
 

@@ -22,8 +22,11 @@ class KernelFailed(RuntimeError):
 class Library:
     """A loaded kernel. Its calls take turns: it may keep memory of its own."""
 
-    def __init__(self, path: Path, outputs: Sequence[Mapping[str, Any]], device: torch.device) -> None:
-        """`outputs` have shape, strides and dtype each; `device` is the first one that the kernel is called on."""
+    def __init__(self, path: Path, args: Sequence[Mapping[str, Any]], device: torch.device) -> None:
+        """`args` are those that the kernel is passed, each with its role, an output with its shape, strides and dtype.
+
+        `device` is the first one that the kernel is called on.
+        """
         with kept_denormals():
             self._library = ctypes.CDLL(str(path))
         self._call = self._library.ridgeline_call
@@ -33,6 +36,7 @@ class Library:
         if hasattr(self._library, "workspace_bytes"):
             self._library.workspace_bytes.restype = ctypes.c_size_t
             self._bytes = int(self._library.workspace_bytes())
+        outputs = (arg for arg in args if arg["role"] == "output")
         self._outputs = [(tuple(out["shape"]), tuple(out["strides"]), getattr(torch, out["dtype"])) for out in outputs]
         self._workspaces: dict[torch.device, torch.Tensor] = {}
         self._streams: dict[torch.device, Any] = {}

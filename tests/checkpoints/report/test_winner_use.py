@@ -13,9 +13,10 @@ from tests.checkpoints.report.reading import Page, read_page
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report.page import render_report
-from ridgeline.checkpoints.result import build_result
+from ridgeline.checkpoints.report.winner_use import winner_use
+from ridgeline.checkpoints.result import build_result, choose_best
 from ridgeline.tools.records.problem import ArgSpec, Signature
-from ridgeline.tools.records.vocabulary import Role
+from ridgeline.tools.records.vocabulary import Interface, Role
 
 
 def page_of(archive: Archive) -> Page:
@@ -43,6 +44,28 @@ def test_a_kernel_without_a_certificate_is_loaded_as_such(filled: Archive) -> No
     filled.save_certificate((filled.certificate() or {}) | {"passed": False})
     told = commands(filled)
     assert "--uncertified" in told[1] and "uncertified=True" in told[2]
+
+
+@pytest.mark.parametrize(
+    ("interface", "entry", "roles"),
+    [
+        (Interface.C, "run", ["input", "parameter", "output"]),
+        (Interface.TORCH, "forward", ["input", "parameter"]),
+        (Interface.MODULE, "ModelNew.forward", ["input"]),
+    ],
+)
+def test_each_interface_is_called_by_its_own_entry_with_what_that_takes(
+    filled: Archive, interface: Interface, entry: str, roles: list[str]
+) -> None:
+    best = choose_best(filled)
+    assert best is not None
+    weight = ArgSpec(name="w", role=Role.PARAMETER, shape=(4,), strides=(1,))
+    x, out = make_description().signature.args
+    filled.save_description(dataclasses.replace(make_description(), signature=Signature(args=(x, weight, out))))
+    own = dataclasses.replace(best, candidate=dataclasses.replace(best.candidate, interface=interface))
+    use = winner_use(filled, own)
+    assert use is not None and (use.entry, [role for _, role, _ in use.arguments]) == (entry, roles)
+    assert (use.has_workspace, use.is_loadable) == (interface is Interface.C, interface is not Interface.MODULE)
 
 
 def test_arguments_stand_in_order_and_strides_where_they_are_not_contiguous(filled: Archive) -> None:

@@ -56,6 +56,13 @@ def test_a_run_held_by_another_process_is_refused_by_its_pid_until_that_process_
     assert not is_locked(run_dir)
 
 
+def test_a_search_that_holds_its_run_is_stopped_by_a_command_and_not_with_its_process(tmp_path: Path) -> None:
+    run = _make_run(tmp_path, "a run", "toy", "running")
+    with lock_run(run), pytest.raises(RunError) as refused, lock_run(run):
+        pass
+    assert str(refused.value).endswith(f"stop it with: ridgeline stop '{run}'"), "its process may be a whole host"
+
+
 def test_a_search_that_ends_well_while_it_is_looked_at_was_not_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

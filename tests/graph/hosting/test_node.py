@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
@@ -27,6 +28,7 @@ from ridgeline import (
     open_run,
     search_node,
 )
+from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.hosting.settings import LONGEST_THREAD, request_of
 
 SETTINGS: dict[str, Any] = {"rounds": 1, "tune_trials": 0, "stall_rounds": None, "floor_margin": None}
@@ -109,6 +111,29 @@ async def test_a_thread_that_runs_again_gives_what_it_found_and_more_rounds_exte
     assert {n for k, n in once.items() if first["best_id"] not in k} == {1}, "round 1 is not measured again"
 
 
+async def test_a_search_that_cannot_go_on_keeps_its_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = host(search_node(asked(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()]), InMemorySaver())
+    first = await graph.ainvoke({}, thread("a"))
+    (tmp_path / "cache").write_text("a file where the build cache would be\n")
+    monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path / "cache"))
+    here = host(search_node(asked(tmp_path), models=[ScriptedModel()]), InMemorySaver())
+    refused = await here.ainvoke({"max_rounds": 2}, thread("a"))
+    assert (refused["outcome"], refused["error"]["code"]) == ("refused", "StorageError")
+    assert_files(first, tmp_path / "runs" / "toy.a")
+    assert await graph.ainvoke({}, thread("a")) == first
+
+
+async def test_a_winner_that_was_forgotten_by_a_kill_is_certified_again(tmp_path: Path) -> None:
+    graph = host(search_node(asked(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()]), InMemorySaver())
+    first = await graph.ainvoke({}, thread("a"))
+    with Archive.open(tmp_path / "runs" / "toy.a" / "archive.sqlite") as archive:
+        archive.forget_winner()  # what a search does that goes on, just before it says that it runs
+    again = await graph.ainvoke({}, thread("a"))
+    assert again["certified"] and again["best_id"] == first["best_id"]
+
+
 async def test_events_reach_the_hosts_own_stream_once(tmp_path: Path) -> None:
     graph = host(search_node(asked(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()]), InMemorySaver())
     events = [event async for event in graph.astream({}, thread("a"), stream_mode="custom")]
@@ -152,6 +177,16 @@ async def test_a_hosts_own_context_is_no_search_and_max_rounds_are_checked(tmp_p
     assert "max_rounds" in state["error"]["message"]
 
 
+async def test_a_saver_or_a_call_that_blocks_is_refused_before_anything_begins(tmp_path: Path) -> None:
+    node = search_node(asked(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
+    with SqliteSaver.from_conn_string(":memory:") as saver:
+        with pytest.raises(NotImplementedError, match="Consider using AsyncSqliteSaver"):
+            await host(node, saver).ainvoke({}, thread("a"))
+        with pytest.raises(TypeError, match=r"invoke via the async API \(ainvoke, astream, etc.\)"):
+            host(node, saver).invoke({}, thread("a"))
+    assert not (tmp_path / "runs").exists()
+
+
 async def test_a_fault_of_the_machine_is_a_value_and_the_thread_goes_on_once_it_is_mended(tmp_path: Path) -> None:
     model = ScriptedModel()
 
@@ -173,7 +208,8 @@ async def test_a_fault_of_the_machine_is_a_value_and_the_thread_goes_on_once_it_
 
 async def test_the_runtime_context_states_the_search_of_a_hosted_graph(tmp_path: Path) -> None:
     graph = make_hosted_graph(engine=MemoryEngine(), models=[ScriptedModel()])
-    state = await graph.ainvoke({}, context=asked(tmp_path, rounds=2))
+    empty = {"device": "", "strategy": "", "bank": ""}  # texts that nobody has put into the form
+    state = await graph.ainvoke({}, context=asked(tmp_path, rounds=2, **empty))
     assert (state["outcome"], state["round"]) == ("finished", 2)
     again = await graph.ainvoke({}, context=asked(tmp_path))
     assert again["run_dir"] != state["run_dir"], "without a thread each search has a folder of its own"

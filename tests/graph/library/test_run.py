@@ -19,6 +19,8 @@ from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.export import export_archive
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.library import run as library_run
 from ridgeline.graph.library.run import ROW, Run, _candidate, open_run
 from ridgeline.graph.session.options import SearchRequest
@@ -97,7 +99,7 @@ def test_the_report_is_made_when_it_is_asked_for(folder: Path, monkeypatch: pyte
         raise AssertionError("nobody asked")
 
     with monkeypatch.context() as patched:
-        patched.setattr(library_run, "render_report", refuse)
+        patched.setattr(library_run, "run_page", refuse)
         run = open_run(folder)
         assert run.best is not None and run.is_certified
     assert run.to_html() == (folder / "report.html").read_text()
@@ -154,6 +156,28 @@ def test_a_notebook_shows_the_report_in_a_frame_that_runs_nothing(run: Run, fold
     assert shown.startswith('<iframe sandbox="" srcdoc="') and shown.endswith("</iframe>")
     assert shown.count("<") == 2, "the page is text inside of the attribute"
     assert "toy, finished" in repr(run) and "x eager" in repr(run)
+
+
+def test_a_notebook_is_told_in_a_line_that_a_run_is_gone(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "<copy>")
+    run = open_run(copy)
+    shutil.rmtree(copy)
+    shown = run._repr_html_()
+    assert "no such" in shown and "&lt;copy&gt;" in shown and "toy, finished" in shown and "iframe" not in shown
+    with pytest.raises(RunError):
+        run.to_html()
+
+
+def test_the_page_says_what_goes_on_while_a_process_searches_alone(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    with Archive.open(copy / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(state=RunState.STOPPED))
+    with lock_run(copy):
+        assert "<h2>Now</h2>" in open_run(copy).to_html(), "it is being resumed"
+    with Archive.open(copy / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(state=RunState.RUNNING))
+    run = open_run(copy)
+    assert run.state == "killed, resumable" and "<h2>Now</h2>" not in run.to_html()
 
 
 def test_an_exported_archive_opens_as_its_run_does(run: Run, folder: Path, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from tests.graph.mcp.scenario import (
 )
 from tests.live_processes import processes_naming
 
-from ridgeline.checkpoints.runs.folders import LOCK_NAME, is_locked
+from ridgeline.checkpoints.runs.folders import LOCK_NAME, is_locked, lock_run
 from ridgeline.graph.mcp.server import RidgelineServer
 
 pytestmark = pytest.mark.long
@@ -115,6 +115,9 @@ async def test_a_search_that_is_killed_is_told_so_with_its_processes_end(tmp_pat
         await until(lambda: not Path(f"/proc/{number}").exists())  # reaped
         told = await ask(client, "status", run="mine")
         assert "was ended by signal 9" in told["error"]
+        with lock_run(Path(begun["run"])):  # as `ridgeline run --resume` in a shell does
+            pass
+        assert (await ask(client, "status", run="mine"))["error"] is None, "it speaks of a process before the last one"
 
 
 async def test_a_search_that_parks_needs_no_process_until_it_is_answered(tmp_path: Path) -> None:

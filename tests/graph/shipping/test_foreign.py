@@ -103,10 +103,13 @@ def test_a_title_with_bars_and_lines_stays_in_its_cell(tmp_path: Path) -> None:
 
 
 def test_a_reference_that_nobody_here_wrote_is_warned_of_before_it_runs(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run")
+    run = write_run(tmp_path / "run", Finished(device=replace(CPU, name="A CPU\x1b[2J\x07")))
     done = ridgeline("ship", str(run), "--out", "out", cwd=tmp_path)
     assert "warning:" in done.stderr
     assert "its reference is none that ships: it is run as you, outside of any sandbox" in done.stderr
+    told = json.loads((tmp_path / "out" / "scaled_kernel" / "kernel.json").read_text())
+    assert "certified on A CPU [2J" in done.stdout and told["device"]["name"] == "A CPU [2J "
+    assert "\x1b" not in done.stdout, "no text of an archive commands the terminal"
 
 
 def test_a_reference_that_ships_is_not_warned_of(tmp_path: Path) -> None:

@@ -47,8 +47,10 @@ def call(outlines: OutlineProcess) -> CallForm:
 def test_a_package_calls_a_library_by_the_modules_that_ridgeline_itself_runs(tmp_path: Path, call: CallForm) -> None:
     shipped = {path.name: path.read_text() for path in SHIPPED.glob("_[!_]*.py")}
     assert not any("ridgeline import" in text or "import ridgeline" in text for text in shipped.values())
-    winner = winner_for(tmp_path / "run", certified=True)
-    files = package_files(winner, make_contract(winner, call, name="scaled_kernel", gradients="none"))
+    files: Files = {}
+    for interface in (Interface.C, Interface.TORCH):
+        winner = winner_for(tmp_path / interface, certified=True, interface=interface)
+        files |= package_files(winner, make_contract(winner, call, name="scaled_kernel", gradients="none"))
     assert shipped and shipped == {name: files[f"scaled_kernel/{name}"] for name in shipped}
 
 

@@ -84,12 +84,15 @@ def test_what_is_stored_while_it_is_served_is_shown_next(client: httpx.Client, r
         during = client.get("/status").json()
         assert during["version"] != seen["version"]
         assert (during["round"], during["unjudged"], during["state"]) == (9, 1, "running")
-        assert "r9i1v0a0" in client.get("/").text
+        page = client.get("/").text
+        assert "r9i1v0a0" in page and "1 kernel written and not judged yet" in " ".join(page.split())
         archive.add_evaluation(make_ok("r9i1v0a0", 5.0))
         clock.now += 10 * REST
         assert client.get("/status").json()["unjudged"] == 0
     clock.now += 10 * REST
     assert client.get("/status").json()["state"] == "killed, resumable"
+    page = client.get("/").text
+    assert "killed, resumable" in page and "<h2>Now</h2>" not in page, "nothing goes on in a search that was killed"
 
 
 def test_a_page_stands_for_ten_times_as_long_as_it_took(client: httpx.Client, run_dir: Path, clock: Clock) -> None:

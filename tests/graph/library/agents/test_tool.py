@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphDrained
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from langgraph.runtime import RunControl
 from tests.graph.library.agents.conftest import Bench
 from tests.graph.scripted_agent import ScriptedAgent, tool_messages
@@ -89,6 +91,9 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"problem": "softmax", "round": 1}, "round: unknown key; did you mean `rounds`?"),
     ({"problem": "softmax"}, "device 'tpu': unknown; use cpu, cuda or cuda:N"),
     ({"resume": "nothing"}, "nothing: no such run"),
+    ({"problem": "soft\0max"}, "problem: must be a problem.yaml"),
+    ({"resume": "a" * 5000}, "run: must be the folder, the name or the archive of a run"),
+    ({"resume": "half of a pair: \ud800"}, "run: must be the folder, the name or the archive of a run"),
 ]
 
 
@@ -99,8 +104,15 @@ async def test_a_mistake_comes_back_in_one_line_and_the_agent_goes_on(bench: Ben
     for message, (_, said) in zip(tool_messages(state), MISTAKES, strict=True):
         assert message.status == "error" and "\n" not in message.content
         assert message.content.startswith(said), message.content
+        assert message.content.encode(), "a provider takes no half of a pair of surrogates"
     assert state["messages"][-1].content == "done"
     assert not bench.runs.exists()
+
+
+@pytest.mark.parametrize("named", ["toy\0", "\ud800", "a" * 5000])
+def test_what_is_no_path_is_not_offered(bench: Bench, named: str) -> None:
+    with pytest.raises(InputError, match="problem"):
+        Offers.of([bench.problem]).find(named)
 
 
 async def test_a_failure_of_the_machine_comes_back_with_how_to_go_on(
@@ -147,6 +159,17 @@ async def test_two_calls_of_one_turn_are_two_searches(bench: Bench) -> None:
     tool = search_tool(runs_dir="runs")
     answers = await asyncio.gather(tool.ainvoke({"problem": bench.path}), tool.ainvoke({"problem": bench.path}))
     assert len({json.loads(answer)["run_dir"] for answer in answers}) == 2
+
+
+async def test_two_calls_alike_of_one_task_are_two_searches(bench: Bench) -> None:
+    call = {"name": "search_kernel", "args": {"problem": bench.path}, "type": "tool_call"}
+    builder = StateGraph(MessagesState)
+    builder.add_node("tools", ToolNode([search_tool(runs_dir="runs")]))  # both calls are one task of the graph
+    builder.add_edge(START, "tools")
+    asked = {"messages": [AIMessage("", tool_calls=[call | {"id": name} for name in ("a", "b")])]}
+    found = tool_messages(await builder.compile().ainvoke(asked))  # type: ignore[arg-type]
+    assert [message.status for message in found] == ["success"] * 2, [message.content for message in found]
+    assert len({json.loads(str(message.content))["run_dir"] for message in found}) == 2
 
 
 async def test_a_finished_search_of_the_hosts_own_folder_is_extended_with_more_rounds(bench: Bench) -> None:
