@@ -308,9 +308,13 @@ def _advice(error: UnreadableReply | NoText) -> str:
 
 
 def _asked_again(request: KernelRequest, error: UnreadableReply | NoText) -> KernelRequest:
-    """Return the request that follows a reply that could not be used: what could be read of it goes back."""
+    """Return the request that follows a reply that could not be used.
+
+    It shows again the source that edits have to match, and a repair's failed source with its error. What a first kernel's
+    reply held goes back.
+    """
     text = error.text if isinstance(error, UnreadableReply) else ""
-    if not text or isinstance(error, UnmatchedEdits):  # the source that edits have to match is shown again
+    if not text or request.is_repair or isinstance(error, UnmatchedEdits):
         return dataclasses.replace(request, unreadable=_advice(error))
     return dataclasses.replace(
         request,

@@ -14,6 +14,7 @@ from ridgeline.graph.models.continuation import joined
 from ridgeline.graph.models.failures import NoText
 from ridgeline.graph.models.replies import UnreadableReply
 from ridgeline.graph.models.requests import KernelModel
+from ridgeline.tools.records.vocabulary import ReasonCode
 
 pytestmark = pytest.mark.usefixtures("keys")
 Modelled = Callable[[Server], KernelModel]
@@ -138,6 +139,21 @@ async def test_a_kernel_that_is_unreadable_twice_is_a_failure_of_its_branch(tmp_
         with asked(tmp_path, model) as given, pytest.raises(UnreadableReply):
             await ask("write", given, model.name)
     assert "no kernel" in server.requests[1]["prompt"]
+
+
+async def test_an_unreadable_repair_is_asked_for_again_with_the_source_that_failed_and_its_error(
+    tmp_path: Path,
+) -> None:
+    repair = kernel(
+        failed_source="int broken;", failure="wrong: row 3 differs", failure_code=ReasonCode.WRONG_VALUES, parent=None
+    )
+    with serve(lambda n, request: Answer(KERNEL if n else "no kernel")) as server:
+        model = model_of("chat", server)
+        with asked(tmp_path, model) as given:
+            assert (await given.models.write("r1i0v0a1:write", model.name, repair)).source
+    second = server.requests[1]["prompt"]
+    assert "int broken;" in second and "wrong: row 3 differs" in second
+    assert "Your last reply could not be used: neither a JSON object" in second
 
 
 @pytest.mark.parametrize(
