@@ -99,6 +99,17 @@ async def test_rate_limit_is_retried_after_the_time_the_server_names(provider: s
     assert server.times[1] - server.times[0] >= 0.95
 
 
+async def test_gemini_names_the_time_to_wait_in_its_error() -> None:
+    info = [{"@type": "type.googleapis.com/google.rpc.QuotaFailure"}]
+    info += [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.2s"}]
+    error = {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slow down", "details": info}
+    refused = Answer(status=429, body=json.dumps({"error": error}).encode())
+    with serve(lambda n, request: Answer(KERNEL) if n else refused) as server:
+        await model_at("google_genai", server).write(kernel())
+    assert len(server.requests) == 2
+    assert server.times[1] - server.times[0] >= 1.15
+
+
 class Limited(Exception):
     """What an SDK raises for a rate limit."""
 

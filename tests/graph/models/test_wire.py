@@ -104,6 +104,7 @@ async def test_a_key_that_a_server_says_back_reaches_no_text_of_ours(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="ridgeline")
+    monkeypatch.setattr("ridgeline.graph.models.pacer.PATIENCE_S", 0.0)
     answer = Answer(f"{KEY} {IDEAS}", status=status, error=f"not with the key {KEY}")
     with serve(lambda n, request: answer) as server:
         monkeypatch.setattr("ridgeline.graph.models.registry.OPENAI_URL", f"{server.url}/v1")
