@@ -207,6 +207,13 @@ def test_a_url_that_no_client_takes_is_told(provider: str, url: str, monkeypatch
         make_model("openai:o3")
 
 
+@pytest.mark.parametrize("name", ["openai:m@http://me:s3cret-word@h/v1", "openai:m@http://s3cret-word@h/v1?batch"])
+def test_an_address_with_a_password_is_refused_without_it(name: str) -> None:
+    with pytest.raises(ModelError, match=r"^openai:m: its address holds a password") as caught:
+        make_model(name)
+    assert "s3cret" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("name", "variable"), [("openai:o3", "OPENAI_API_KEY"), ("google_genai:gemini-2.5-pro", "GOOGLE_API_KEY")]
 )
