@@ -177,6 +177,8 @@ class JournalledModels:
         stored = await asyncio.to_thread(self._journal.stored, call_id, prompt_sha256)
         if stored is not None:
             return _from_journal(stored)
+        if advice := await asyncio.to_thread(self._advice_given, call_id):
+            raise NoText(f"{call_id} had no text, and was asked once more", advice=advice)
         model = self._pool.model(model_name)
         if isinstance(model, ReplayedModel):
             model = model.answering(call_id, request)
@@ -201,6 +203,15 @@ class JournalledModels:
             reply = await self._answer(call_id, model, request)
         logger.info("%s: %s answered in %.1f s", call_id, model.name, reply.usage.latency_s)
         return reply
+
+    def _advice_given(self, call_id: str) -> str:
+        """Return the words with which a paid answer without a text was asked once more; "" where it was not.
+
+        A session that parked, or was killed, between the two asks goes on with the second.
+        """
+        first, second = self._journal.call(call_id), self._journal.call(again_id(call_id))
+        has_failed = first is not None and second is not None and first["state"] == "failed"
+        return str(second["request"].get("unreadable") or "") if has_failed and second else ""
 
     async def _later_reply(
         self,
