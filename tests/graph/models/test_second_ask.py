@@ -92,6 +92,25 @@ async def test_a_later_session_goes_on_with_the_second_ask_and_does_not_pay_the_
     )
 
 
+async def test_a_later_session_asks_for_no_rest_that_did_not_come_once_the_whole_was_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    answers = [
+        Answer(KERNEL[:30], finish_reason="length"),
+        Answer(""),
+        Answer(status=400, error="not now"),
+        Answer(KERNEL),
+    ]
+    with serve(lambda n, request: answers[n]) as server:
+        model = model_of("chat", server)
+        with asked(tmp_path, model) as given, pytest.raises(ModelUnavailable, match="not now"):
+            await ask("write", given, model.name)
+        with asked(tmp_path, model) as given:
+            assert await ask("write", given, model.name)
+    assert len(server.requests) == 4
+    assert server.requests[3]["prompt"] == server.requests[2]["prompt"]
+
+
 @pytest.mark.parametrize("purpose", ["ideate", "write"])
 async def test_a_reply_that_was_cut_off_is_continued_and_both_parts_are_stored(
     modelled: Modelled, purpose: str, tmp_path: Path
