@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.storage.errors import record_errors
-from ridgeline.tools.records.keys import compared_ids
+from ridgeline.checkpoints.history.side_by_side import alternating_runs
 from ridgeline.tools.records.results import Comparison, Evaluation, FailedComparison
 
 Interval = tuple[float, float]
@@ -48,19 +47,16 @@ def measured_side_by_side(archive: Archive) -> SideBySide:
     A later run in which one of the two failed leaves no ratio; one in which either may have failed says nothing of a pair.
     """
     found: dict[tuple[str, str], Comparison] = {}
-    with record_errors(archive.path):
-        for key, record in archive.records("comparisons"):
-            first, second = compared_ids(key)
-            if "finding" in record:
-                if FailedComparison.from_json(record).at_fault is not None:
-                    found.pop((first, second), None)
-                    found.pop((second, first), None)
-                continue
-            pair = Comparison.from_json(record)
-            low, high = pair.ratio_ci95
-            if min(low, high, pair.ratio) > 0 and math.isfinite(high):
-                found[first, second] = pair
-                found[second, first] = _inverse(pair)
+    for (first, second), run in alternating_runs(archive):
+        if isinstance(run, FailedComparison):
+            if run.at_fault is not None:
+                found.pop((first, second), None)
+                found.pop((second, first), None)
+            continue
+        low, high = run.ratio_ci95
+        if min(low, high, run.ratio) > 0 and math.isfinite(high):
+            found[first, second] = run
+            found[second, first] = _inverse(run)
     return found
 
 

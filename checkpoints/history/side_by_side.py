@@ -13,20 +13,26 @@ Ratios = dict[tuple[str, str], float]
 """time of the first / time of the second, by the two candidates' ids; infinite or 0 where one of them failed there."""
 
 
+def alternating_runs(archive: Archive) -> list[tuple[tuple[str, str], Comparison | FailedComparison]]:
+    """Return the two candidates of each run, by their ids in the order of its ratio, and how it ended; oldest first."""
+    with record_errors(archive.path):
+        return [
+            (compared_ids(key), (FailedComparison if "finding" in record else Comparison).from_json(record))
+            for key, record in archive.records("comparisons")
+        ]
+
+
 def measured_ratios(archive: Archive) -> Ratios:
     """Return the ratios of all pairs, each pair in both orders; a later run of a pair replaces an earlier one."""
     found: Ratios = {}
-    with record_errors(archive.path):
-        for key, record in archive.records("comparisons"):
-            ratio = _failed_ratio(record) if "finding" in record else Comparison.from_json(record).ratio
-            if ratio is not None:
-                first, second = compared_ids(key)
-                found[first, second] = ratio
-                found[second, first] = 1 / ratio if ratio else math.inf
+    for (first, second), run in alternating_runs(archive):
+        ratio = _failed_ratio(run) if isinstance(run, FailedComparison) else run.ratio
+        if ratio is not None:
+            found[first, second] = ratio
+            found[second, first] = 1 / ratio if ratio else math.inf
     return found
 
 
-def _failed_ratio(record: dict[str, object]) -> float | None:
+def _failed_ratio(run: FailedComparison) -> float | None:
     """Return the ratio of a run that one of the two failed in: that one has lost. None where either may have."""
-    at_fault = FailedComparison.from_json(record).at_fault
-    return None if at_fault is None else (math.inf, 0.0)[at_fault]
+    return None if run.at_fault is None else (math.inf, 0.0)[run.at_fault]

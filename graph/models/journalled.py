@@ -36,10 +36,10 @@ from ridgeline.graph.models.requests import (
     own_part,
 )
 from ridgeline.graph.models.retry import unreadable
+from ridgeline.graph.models.second_ask import advice_given, advice_of, kernel_again
 from ridgeline.tools.errors import OutOfBudget, RidgelineError, RunError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import again_id, part_id
-from ridgeline.tools.records.vocabulary import ReasonCode
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal
@@ -50,9 +50,6 @@ logger = logger_of(__name__)
 
 CALLS_AT_ONCE = 16
 """Model calls in flight in one search; providers answer more with 429."""
-
-REPLY_SHOWN = 20_000
-"""Characters of an unreadable reply that go back to the model."""
 
 MOST_PARTS = 3
 """Calls that one answer may be spread over, each cut off at its limit of length, before it is asked for anew."""
@@ -113,7 +110,7 @@ class JournalledModels:
             return await self._read(call_id, model_name, request, read)
         except (UnreadableReply, NoText) as error:
             logger.warning("%s: no usable reply of %s: %s", call_id, model_name, error)
-            again = dataclasses.replace(request, unreadable=_advice(error))
+            again = dataclasses.replace(request, unreadable=advice_of(error))
         try:
             return await self._read(again_id(call_id), model_name, again, read)
         except UnreadableReply as error:
@@ -135,7 +132,7 @@ class JournalledModels:
             return await self._read(call_id, model_name, request, read)
         except (UnreadableReply, NoText) as error:
             logger.warning("%s: no usable reply of %s: %s", call_id, model_name, error)
-            again = _asked_again(request, error)
+            again = kernel_again(request, error)
         return await self._read(again_id(call_id), model_name, again, read)
 
     async def _read(
@@ -158,10 +155,11 @@ class JournalledModels:
                     raise
                 if part > MOST_PARTS:
                     break
+            further = part_id(call_id, part)
+            if await asyncio.to_thread(advice_given, self._journal, further, again_id(call_id)):
+                break
             try:
-                rest = await self._reply(
-                    part_id(call_id, part), model_name, dataclasses.replace(request, partial=reply.text)
-                )
+                rest = await self._reply(further, model_name, dataclasses.replace(request, partial=reply.text))
             except ModelUnavailable as error:  # a provider that takes no conversation, or goes on with nothing
                 logger.warning("%s: %s did not go on: %s", call_id, model_name, error)
                 break
@@ -177,6 +175,8 @@ class JournalledModels:
         stored = await asyncio.to_thread(self._journal.stored, call_id, prompt_sha256)
         if stored is not None:
             return _from_journal(stored)
+        if advice := await asyncio.to_thread(advice_given, self._journal, call_id, again_id(call_id)):
+            raise NoText(f"{call_id} had no text, and was asked once more", advice=advice)
         model = self._pool.model(model_name)
         if isinstance(model, ReplayedModel):
             model = model.answering(call_id, request)
@@ -301,27 +301,6 @@ class JournalledModels:
             # A model is a user's or a provider's code and may raise anything: one failed call must not end the search.
             logger.exception("%s raised", model.name)
             raise unreadable(model.name, error) from error
-
-
-def _advice(error: UnreadableReply | NoText) -> str:
-    return error.advice if isinstance(error, NoText) else str(error)
-
-
-def _asked_again(request: KernelRequest, error: UnreadableReply | NoText) -> KernelRequest:
-    """Return the request that follows a reply that could not be used.
-
-    It shows again the source that edits have to match, and a repair's failed source with its error. What a first kernel's
-    reply held goes back.
-    """
-    text = error.text if isinstance(error, UnreadableReply) else ""
-    if not text or request.is_repair or isinstance(error, UnmatchedEdits):
-        return dataclasses.replace(request, unreadable=_advice(error))
-    return dataclasses.replace(
-        request,
-        failed_source=text[:REPLY_SHOWN],
-        failure=f"Your reply could not be read: {error}.",
-        failure_code=ReasonCode.NONE,
-    )
 
 
 def _to_journal(reply: Reply) -> dict[str, object]:

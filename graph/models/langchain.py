@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.graph.models.answers import advice_of, finish_reason, is_truncated, refusal_of, text_of, usage_of
 from ridgeline.graph.models.call_in_hand import IN_HAND, CallInHand
 from ridgeline.graph.models.failures import ModelUnavailable, NoText, ReplyTooLong
+from ridgeline.graph.models.hidden_keys import without_keys
 from ridgeline.graph.models.prices import Tariff
 from ridgeline.graph.models.prompts import render, render_ideation, render_kernel, render_request
 from ridgeline.graph.models.replies import wire_schema
 from ridgeline.graph.models.requests import IdeaList, IdeationRequest, KernelDraft, KernelRequest, Reply, Usage
 from ridgeline.graph.models.retry import RetryPolicy, is_provider_error, status_of, with_retries
+from ridgeline.tools.errors import RidgelineError
 from ridgeline.tools.machine.logs import logger_of
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ class LangChainModel:
 
         With `states_schema` the schema goes into the request's body as it is: on chat completions langchain-openai parses
         structured output itself, and raises for a reply that is cut off or filtered, without its text.
+
+        The keys that `chat` holds are hidden in replies and errors.
         """
         self._name = name
         self._chat = chat
@@ -52,6 +56,7 @@ class LangChainModel:
         self._pacer = pacer
         self._states_schema = states_schema
         self._structured = True
+        self._keys = keys_of(chat)
         self._tariff = Tariff(price=price, max_output_tokens=policy.max_output_tokens)
 
     @property
@@ -79,8 +84,10 @@ class LangChainModel:
                 self._name, lambda: self._invoke(prompt, schema, partial), self._policy, self._pacer
             )
             return self._reply(message, time.monotonic() - started)
-        except ModelUnavailable as error:
-            error.usage = self._priced(error.usage, time.monotonic() - started)
+        except RidgelineError as error:
+            error.args = tuple(without_keys(each, self._keys) if isinstance(each, str) else each for each in error.args)
+            if isinstance(error, ModelUnavailable):
+                error.usage = self._priced(error.usage, time.monotonic() - started)
             raise
 
     async def held_back(self, request: IdeationRequest | KernelRequest) -> tuple[str, dict[str, Any]]:
@@ -129,7 +136,7 @@ class LangChainModel:
         Raises:
             NoText, ReplyTooLong: the reply holds no text, or too much of it.
         """
-        text, usage = text_of(message), usage_of(message)
+        text, usage = without_keys(text_of(message), self._keys), usage_of(message)
         if len(text) > self._policy.max_reply_chars:
             error = ReplyTooLong(self._policy.max_reply_chars, received_chars=len(text))
             error.usage = usage if usage.tokens else error.usage
@@ -139,6 +146,14 @@ class LangChainModel:
             raise NoText(f"{self._name} answered with nothing ({reason[:300]})", usage, advice=advice_of(message))
         raw = {"model": message.response_metadata.get("model_name", ""), "finish_reason": finish_reason(message)}
         return Reply(text=text, usage=self._priced(usage, latency_s), raw=raw, is_truncated=is_truncated(message))
+
+
+def keys_of(chat: BaseChatModel) -> tuple[str, ...]:
+    """Return the keys that a client of LangChain holds."""
+    from pydantic import SecretStr
+
+    held = (value for value in vars(chat).values() if isinstance(value, SecretStr))
+    return tuple(value.get_secret_value() for value in held)
 
 
 async def _keep_none(body: bytes) -> None:

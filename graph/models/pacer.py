@@ -25,6 +25,8 @@ LONGEST_INTERVAL_S = 60.0
 SHORTENED = 0.95
 """Factor of the interval at each admission: some thirty admissions undo two refusals."""
 NO_INTERVAL_S = 0.05
+PATIENCE_S = 60.0
+"""A provider that refuses is given up after this time at the earliest: a minute's limit that is used up has room by then."""
 LONGEST_WAIT_S = 86_400.0
 LOOK_EVERY_S = 0.25
 """A stop that was asked for ends a wait after this long."""
@@ -51,11 +53,12 @@ class Pacer:
         self._last_sent_s = -math.inf
         self._last_refused_s = -math.inf
         self._refusals = 0  # in a row, those of requests sent together counted once
+        self._refuses_since_s = math.inf
 
     async def turn(self, *, gives_up_after: int | None = None) -> Turn:
         """Return when the next request may be sent.
 
-        With `gives_up_after` the request was refused before: it is given up after that many refusals in a row.
+        With `gives_up_after` the request was refused before: it is given up after that many refusals in a row over PATIENCE_S.
 
         Raises:
             ModelUnavailable: the provider admits nothing.
@@ -70,7 +73,9 @@ class Pacer:
             return Turn(self._last_sent_s)
 
     def _check_hope(self, gives_up_after: int | None) -> None:
-        if gives_up_after is not None and self._refusals >= gives_up_after:
+        if gives_up_after is None or self._refusals < gives_up_after:
+            return
+        if self._last_refused_s - self._refuses_since_s >= PATIENCE_S:
             raise ModelUnavailable(
                 f"{self._provider} did not answer: it refused {self._refusals} requests in a row for their rate (HTTP 429)"
             )
@@ -82,6 +87,7 @@ class Pacer:
         """Learn that a request was refused for the rate, and perhaps for how long."""
         now = time.monotonic()
         if turn.at_s > self._last_refused_s:
+            self._refuses_since_s = self._refuses_since_s if self._refusals else now
             self._refusals += 1
             self._interval_s = min(LONGEST_INTERVAL_S, max(FIRST_INTERVAL_S, 2 * self._interval_s))
         self._last_refused_s = now

@@ -126,6 +126,7 @@ def make_model(
         )
     policy = policy or RetryPolicy()
     _check_url(name, base_url or url)
+    _check_no_password(bare, url)
     if plain != name:
         return _make_batch(name, provider, model, base_url or url, prices=prices, policy=policy)
     maker = _MAKERS.get(provider)
@@ -221,6 +222,23 @@ def _check_url(where: str, url: str) -> None:
     except (httpx.InvalidURL, ValueError) as error:
         reason = first_line(error)
     raise ModelError(f"{where}: {url!r} is no URL of a server ({reason}); write it as in http://localhost:8000/v1")
+
+
+def _check_no_password(bare: str, url: str) -> None:
+    """Refuse an address with a password: the names of a run's models are in its files, its log and its report.
+
+    Raises:
+        ModelError: the address holds one, or a user's name.
+    """
+    if not url:
+        return
+    import httpx
+
+    if httpx.URL(url).userinfo:
+        raise ModelError(
+            f"{bare}: its address holds a password, which every file of the run would show; set OPENAI_BASE_URL to the "
+            "address, or give it without"
+        )
 
 
 def _gemini(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:

@@ -76,13 +76,25 @@ def status_of(error: BaseException) -> int | None:
 
 
 def retry_after_s(error: BaseException) -> float | None:
-    """Return how long a Retry-After header asks to wait, in seconds or until a date (RFC 9110), or None."""
+    """Return how long a provider asks to wait, or None.
+
+    By a Retry-After header, in seconds or until a date (RFC 9110), or as Gemini says it, in the error itself.
+    """
     for link in _chain(error):
         headers: Any = getattr(getattr(link, "response", None), "headers", None)
-        value = headers.get("retry-after") if headers is not None else None
+        value = (headers.get("retry-after") if headers is not None else None) or _retry_delay(link)
         if value is not None:
             return _seconds_of(value)
     return None
+
+
+def _retry_delay(error: BaseException) -> str | None:
+    """Return the seconds of google.rpc.RetryInfo in an error of Google's client, whose JSON is `details`."""
+    told: Any = getattr(error, "details", None)
+    for name in ("error", "details"):
+        told = told.get(name) if isinstance(told, dict) else None
+    delays = (each.get("retryDelay") for each in told if isinstance(each, dict)) if isinstance(told, list) else ()
+    return next((delay.removesuffix("s") for delay in delays if isinstance(delay, str)), None)
 
 
 def _seconds_of(value: str) -> float | None:

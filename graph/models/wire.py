@@ -13,6 +13,7 @@ import httpx
 
 from ridgeline.graph.models.call_in_hand import IN_HAND, HeldBack
 from ridgeline.graph.models.failures import ModelUnavailable, ReplyTooLong
+from ridgeline.graph.models.hidden_keys import HIDDEN, long_enough
 from ridgeline.tools.records.printable import printable
 
 ESCAPED = 6
@@ -21,9 +22,6 @@ OVERHEAD_BYTES = 1 << 20
 """Room for what is not the reply's text: usage, safety ratings, summaries and signatures of thought."""
 PACKED = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """zlib's `wbits` of the encodings that are unpacked although none is asked for."""
-HIDDEN = b"[key]"
-SHORTEST_SECRET = 8
-"""A shorter key, such as that of a local server, could be part of any word."""
 
 
 class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
@@ -36,7 +34,7 @@ class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         """Hide `secrets` in what a server answers; refuse answers that cannot be of `max_reply_chars`."""
         # A client that keeps no connection open belongs to no event loop; a call takes seconds, a new connection nothing.
         self._client = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), timeout=None)  # noqa: S113  # each request brings its own
-        self._secrets = [secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET]
+        self._secrets = [secret.encode() for secret in long_enough(secrets)]
         self._max_reply_chars = max_reply_chars
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -77,7 +75,7 @@ class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
 
     def _hidden(self, body: bytes) -> bytes:
         for secret in self._secrets:
-            body = body.replace(secret, HIDDEN)
+            body = body.replace(secret, HIDDEN.encode())
         return body
 
     async def aclose(self) -> None:

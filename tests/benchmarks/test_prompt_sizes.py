@@ -6,6 +6,7 @@ read the difference.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,24 @@ def test_prompts_are_as_the_snapshots_have_them(name: str) -> None:
 @pytest.mark.parametrize("name", ["cpu_fp32", "cpu_convolution", "cuda_half"])
 def test_a_first_write_has_at_most_1500_tokens(name: str) -> None:
     assert sizes().tokens(render_request(given(name).kernel(1, 0, 0))) <= 1500
+
+
+def first_words(text: str, count: int) -> str:
+    return " ".join(text.split()[:count])
+
+
+def test_a_first_write_of_a_recorded_search_has_at_most_1500_tokens_where_its_idea_keeps_to_its_length() -> None:
+    """The recorded ideas are longer than what is asked for since: they are cut to it."""
+    recorded = import_module("recorded_prompts").Recorded.read(RECORDING)
+    for number in range(4):
+        for variation in range(2):
+            asked = recorded.first_write(number, variation)
+            words = {
+                "title": first_words(asked.idea.title, 12),
+                "mechanism": first_words(asked.idea.mechanism, 80),
+            }
+            asked = replace(asked, idea=asked.idea.model_copy(update=words), plan=first_words(asked.plan, 50))
+            assert 1400 < sizes().tokens(render_request(asked)) <= 1500
 
 
 @pytest.mark.parametrize("name", ["cpu_fp32", "cpu_convolution", "cuda_half"])

@@ -22,7 +22,10 @@ def in_brief(text: str) -> str:
 
 def cut_words(text: str, most_chars: int) -> str:
     """Return a text, cut between words where it is longer than `most_chars`."""
-    return text if len(text) <= most_chars else text[: most_chars - len(_CUT)].rsplit(maxsplit=1)[0] + _CUT
+    if len(text) <= most_chars:
+        return text
+    kept = text[: most_chars - len(_CUT)].rsplit(maxsplit=1)
+    return (kept[0] if kept else "") + _CUT  # a model may begin with any number of blanks
 
 
 def cut_lines(text: str, most_chars: int) -> str:

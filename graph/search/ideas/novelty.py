@@ -69,8 +69,8 @@ class Composed(Stated, Protocol):
 
 @functools.lru_cache(maxsize=2048)
 def words(text: str) -> frozenset[str]:
-    """Return the content words of a text, lower case, plurals and punctuation gone; numbers stay."""
-    found = re.findall(r"[a-z0-9]+", text.lower())
+    """Return the content words of a text in any script, lower case, plurals and punctuation gone; numbers stay."""
+    found = re.findall(r"[^\W_]+", text.lower())
     return frozenset(w[:-1] if len(w) > 3 and w.endswith("s") else w for w in found if w not in NOISE)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,12 @@ def test_calls_are_counted_from_the_search_s_shape() -> None:
     low, high = estimate(SHAPE)
     assert (low.calls, high.calls) == (5 + 40, 2 * 5 + 40 * 3)
     assert low.input_tokens < high.input_tokens and low.output_tokens < high.output_tokens
+
+
+def test_a_request_for_ideas_is_no_longer_than_its_prompt_is_cut_to() -> None:
+    assert estimate(replace(SHAPE, elites=400))[1] == estimate(SHAPE)[1]
+    longer = replace(SHAPE, reference_chars=90_000)
+    assert estimate(longer)[1].input_tokens > estimate(SHAPE)[1].input_tokens + 130 * 29_000
 
 
 def test_dollars_are_a_range_over_the_models_that_share_the_search() -> None:

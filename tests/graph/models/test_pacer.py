@@ -43,7 +43,7 @@ def one_each(period_s: float, headers: dict[str, str]) -> Callable[[int, object]
 
 
 def divide_times(monkeypatch: pytest.MonkeyPatch, by: int) -> None:
-    for name in ("FIRST_INTERVAL_S", "NO_INTERVAL_S", "LONGEST_INTERVAL_S"):
+    for name in ("FIRST_INTERVAL_S", "NO_INTERVAL_S", "LONGEST_INTERVAL_S", "PATIENCE_S"):
         monkeypatch.setattr(pacing, name, getattr(pacing, name) / by)
 
 
@@ -65,12 +65,30 @@ async def test_all_of_16_branches_are_answered_by_a_server_that_admits_one_each_
     assert len(server.requests) < 16 * 4, "refusals are learnt from, not repeated"
 
 
+async def test_a_limit_by_the_minute_that_is_used_up_costs_no_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a hundredth of every time: nothing is admitted for 0.5 s, in which three refusals come within 0.1 s."""
+    divide_times(monkeypatch, 100)
+    asked_s: list[float] = []
+
+    def script(number: int, request: object) -> Answer:
+        asked_s.append(time.monotonic())
+        return Answer(KERNEL) if asked_s[-1] - asked_s[0] > 0.5 else Answer(status=429)
+
+    with serve(script) as server:
+        model = model_of("chat", server)
+        with asked(tmp_path, model) as given:
+            assert (await given.models.write("r1i0v0a0:write", model.name, kernel())).source
+    assert FAST.attempts < len(server.requests) < 16
+
+
 async def test_a_provider_that_admits_nothing_is_given_up_by_all_branches_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    divide_times(
-        monkeypatch, 10
-    )  # the first eight have to be under way before the wait that the first refusal sets ends
+    # the first eight have to be under way before the wait that the first refusal sets ends
+    divide_times(monkeypatch, 10)
+    monkeypatch.setattr(pacing, "PATIENCE_S", 0.0)
     with serve(lambda n, request: Answer(status=429)) as server:
         model = model_of("chat", server)
         with asked(tmp_path, model) as given:

@@ -146,5 +146,5 @@ def test_the_contract_says_what_of_inputs_workspace_and_stages_a_writer_has_to_k
 
 def test_ideas_are_asked_for_in_few_words_and_each_plan_complete() -> None:
     text = render_ideation(ideation(implementations=2))
-    assert "in at most 80 words" in text and "`title`: at most 12 words" in text
+    assert "in at most 80 words: which stage, loop, data" in text and "`title`: at most 12 words" in text
     assert "state 2 `plans` of at most 50 words, each complete without the others" in text

@@ -284,7 +284,7 @@ def test_a_kernel_is_told_with_its_interval_and_its_time_at_eager_s_own() -> Non
     text = render_ideation(ideation(elites=(drifted,), tried=()))
     assert "4.060× eager (3.90-4.20), 2.079 ms, timed on a busy machine." in text
     assert "4.9529" not in text
-    assert "ms at eager's time above" in text
+    assert "ms: eager's time above / speed-up" in text
     assert "busy" not in render_ideation(ideation(tried=()))
 
 

@@ -99,6 +99,17 @@ async def test_rate_limit_is_retried_after_the_time_the_server_names(provider: s
     assert server.times[1] - server.times[0] >= 0.95
 
 
+async def test_gemini_names_the_time_to_wait_in_its_error() -> None:
+    info = [{"@type": "type.googleapis.com/google.rpc.QuotaFailure"}]
+    info += [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.2s"}]
+    error = {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slow down", "details": info}
+    refused = Answer(status=429, body=json.dumps({"error": error}).encode())
+    with serve(lambda n, request: Answer(KERNEL) if n else refused) as server:
+        await model_at("google_genai", server).write(kernel())
+    assert len(server.requests) == 2
+    assert server.times[1] - server.times[0] >= 1.15
+
+
 class Limited(Exception):
     """What an SDK raises for a rate limit."""
 
@@ -194,6 +205,13 @@ def test_a_url_that_no_client_takes_is_told(provider: str, url: str, monkeypatch
     monkeypatch.setenv("OPENAI_BASE_URL", url)
     with pytest.raises(ModelError, match="^OPENAI_BASE_URL: .* is no URL of a server"):
         make_model("openai:o3")
+
+
+@pytest.mark.parametrize("name", ["openai:m@http://me:s3cret-word@h/v1", "openai:m@http://s3cret-word@h/v1?batch"])
+def test_an_address_with_a_password_is_refused_without_it(name: str) -> None:
+    with pytest.raises(ModelError, match=r"^openai:m: its address holds a password") as caught:
+        make_model(name)
+    assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.graph.models.asked import IDEAS, KERNEL, PROTOCOLS, Asked, asked, mod
 from tests.graph.requests_made import ideation, kernel
 
 from ridgeline.graph.models.continuation import joined
-from ridgeline.graph.models.failures import NoText
+from ridgeline.graph.models.failures import ModelUnavailable, NoText
 from ridgeline.graph.models.replies import UnreadableReply
 from ridgeline.graph.models.requests import KernelModel
 from ridgeline.tools.records.vocabulary import ReasonCode
@@ -71,6 +71,44 @@ async def test_two_replies_without_a_text_fail_the_call_and_are_asked_anew_by_a_
             await ask("ideate", given, model.name)
         with asked(tmp_path, model) as given:
             assert await ask("ideate", given, model.name) == "Fuse both passes"
+
+
+@pytest.mark.parametrize("purpose", ["ideate", "write"])
+async def test_a_later_session_goes_on_with_the_second_ask_and_does_not_pay_the_first_again(
+    modelled: Modelled, purpose: str, tmp_path: Path
+) -> None:
+    good = Answer(IDEAS if purpose == "ideate" else KERNEL)
+    answers = [Answer(""), Answer(status=400, error="not now"), good]
+    with serve(lambda n, request: answers[n]) as server:
+        model = modelled(server)
+        with asked(tmp_path, model) as given, pytest.raises(ModelUnavailable, match="not now"):
+            await ask(purpose, given, model.name)
+        with asked(tmp_path, model) as given:
+            assert await ask(purpose, given, model.name)
+            assert not given.journal.mismatches
+    assert len(server.requests) == 3
+    assert (
+        server.requests[2]["prompt"] == server.requests[1]["prompt"] and "it was empty" in server.requests[2]["prompt"]
+    )
+
+
+async def test_a_later_session_asks_for_no_rest_that_did_not_come_once_the_whole_was_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    answers = [
+        Answer(KERNEL[:30], finish_reason="length"),
+        Answer(""),
+        Answer(status=400, error="not now"),
+        Answer(KERNEL),
+    ]
+    with serve(lambda n, request: answers[n]) as server:
+        model = model_of("chat", server)
+        with asked(tmp_path, model) as given, pytest.raises(ModelUnavailable, match="not now"):
+            await ask("write", given, model.name)
+        with asked(tmp_path, model) as given:
+            assert await ask("write", given, model.name)
+    assert len(server.requests) == 4
+    assert server.requests[3]["prompt"] == server.requests[2]["prompt"]
 
 
 @pytest.mark.parametrize("purpose", ["ideate", "write"])

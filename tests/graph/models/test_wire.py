@@ -10,8 +10,11 @@ import sqlite3
 import time
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain_core.language_models import FakeListChatModel
+from pydantic import SecretStr
 from tests.graph.loopback import Answer, _body, serve
 from tests.graph.models.asked import FAST, IDEAS, KERNEL, KEY, PROTOCOLS, asked, model_of
 from tests.graph.requests_made import ideation, kernel
@@ -20,6 +23,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.graph.models.failures import ModelUnavailable, ReplyTooLong
+from ridgeline.graph.models.langchain import LangChainModel
 from ridgeline.graph.models.prompts import render_request
 from ridgeline.tools.errors import ModelError, RidgelineError
 
@@ -104,6 +108,7 @@ async def test_a_key_that_a_server_says_back_reaches_no_text_of_ours(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="ridgeline")
+    monkeypatch.setattr("ridgeline.graph.models.pacer.PATIENCE_S", 0.0)
     answer = Answer(f"{KEY} {IDEAS}", status=status, error=f"not with the key {KEY}")
     with serve(lambda n, request: answer) as server:
         monkeypatch.setattr("ridgeline.graph.models.registry.OPENAI_URL", f"{server.url}/v1")
@@ -126,6 +131,29 @@ async def test_a_refused_key_is_told_without_the_key(tmp_path: Path) -> None:
     with serve(lambda n, request: Answer(status=401, error=f"bad key {KEY}")) as server, refused as caught:
         await model_of("chat", server).write(kernel())
     assert KEY not in str(caught.value)
+
+
+class Keyed(FakeListChatModel):
+    """A client of another provider of LangChain's, whose transport is not ours."""
+
+    api_key: SecretStr = SecretStr(KEY)
+    fault: Exception | None = None
+
+    def _call(self, *args: Any, **kwargs: Any) -> str:
+        if self.fault:
+            raise self.fault
+        return super()._call(*args, **kwargs)
+
+
+@pytest.mark.parametrize("fault", [None, ConnectionError(f"refused {KEY}"), ValueError(f"no answer to {KEY}")])
+async def test_a_key_of_any_provider_is_hidden_in_replies_and_errors(fault: Exception | None) -> None:
+    chat = Keyed(responses=[f"```cpp\n// {KEY}\n```"], fault=fault)
+    model = LangChainModel("other:one", chat, price=None, policy=type(FAST)(attempts=1))
+    try:
+        said = (await model.write(kernel())).text
+    except RidgelineError as error:
+        said = str(error)
+    assert "[key]" in said and KEY not in said
 
 
 def test_prompts_and_answers_move_with_a_merged_archive(tmp_path: Path) -> None:

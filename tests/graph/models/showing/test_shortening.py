@@ -25,6 +25,10 @@ def test_a_text_in_brief_is_its_first_sentence_or_the_words_that_fit_and_the_sam
         assert in_brief(brief) == brief
 
 
+def test_a_text_that_begins_with_blanks_alone_is_cut() -> None:
+    assert cut_words(" " * 300 + "words", 100) == " …"
+
+
 def test_a_clause_of_a_diagnosis_is_told_once() -> None:
     known: set[str] = set()
     assert told_once("2.1 ms a call; it has more room. Spills 3.5 times.", known) == (

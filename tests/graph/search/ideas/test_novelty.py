@@ -30,6 +30,18 @@ def test_same_idea_in_other_words_is_repeated(other: IdeaDraft) -> None:
     assert is_repeated(other, "p", [(TRIED, "p")])
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("Векторизация строк", "обрабатывать строки по восемь"), ("Потоковая запись", "не занимать кэш выходом")),
+        (("寄存器分块", "每个线程在寄存器中保留一块输出"), ("流式写入", "输出绕过缓存直接写入内存")),
+    ],
+)
+def test_ideas_in_any_script_are_told_apart(one: tuple[str, str], other: tuple[str, str]) -> None:
+    assert not is_repeated(draft(*one), "p", [(draft(*other), "p")])
+    assert is_repeated(draft(*one), "p", [(draft(*one), "p")])
+
+
 def test_related_idea_is_new() -> None:
     other = draft("Use streaming loads for the input", "read with non-temporal hints and prefetch the next row")
     assert not is_repeated(other, "p", [(TRIED, "p")])
