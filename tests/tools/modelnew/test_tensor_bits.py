@@ -24,6 +24,22 @@ def test_a_difference_in_the_last_chunk_is_seen(monkeypatch: pytest.MonkeyPatch)
     assert not equal_bits(one, two)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("start", range(4))
+@pytest.mark.parametrize("count", [0, 1, 6, 8, 21, 24])
+def test_one_bit_anywhere_is_seen_wherever_a_part_of_a_tensor_begins(
+    dtype: torch.dtype, start: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensor_bits, "_CHUNK_BYTES", 16)
+    one = torch.arange(32).to(dtype)[start : start + count]
+    two = torch.arange(start, start + count).to(dtype)
+    assert equal_bits(one, two) and equal_bits(two, one)
+    for byte in range(two.view(torch.uint8).numel()):
+        other = two.clone()
+        other.view(torch.uint8)[byte] ^= 1
+        assert not equal_bits(one, other)
+
+
 def test_a_byte_that_is_no_bool_is_copied_and_compared_as_it_is() -> None:
     bools = torch.ones(3, 5, dtype=torch.bool)
     same = bools.clone()

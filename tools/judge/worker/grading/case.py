@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.finite import has_finite_sum, is_finite
 from ridgeline.tools.judge.worker.grading.compare import Expected, compare, expect
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors
@@ -96,7 +97,7 @@ def fits_type(outputs: Tensors, expected: tuple[Expected, ...]) -> bool:
     if not all(math.isfinite(e.norm) for e in expected):
         return False  # float64 holds the values and not their squares: every error would be none
     pairs = [(o, e) for o, e in zip(outputs, expected, strict=True) if o.is_floating_point()]
-    return all(bool((torch.isfinite(o) | ~_is_finite(e)).all()) for o, e in pairs)
+    return all(has_finite_sum(o) or bool((torch.isfinite(o) | ~_is_finite(e)).all()) for o, e in pairs)
 
 
 def non_finite_of(case: Case) -> Tensors:
@@ -106,7 +107,7 @@ def non_finite_of(case: Case) -> Tensors:
 
 def are_finite(outputs: Tensors) -> bool:
     """Return whether every floating output is finite everywhere."""
-    return all(bool(torch.isfinite(o).all()) for o in outputs if o.is_floating_point())
+    return all(is_finite(o) for o in outputs if o.is_floating_point())
 
 
 def _is_finite(expected: Expected) -> torch.Tensor:

@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.finite import has_finite_sum
 from ridgeline.tools.judge.worker.inputs.structure import in_order, is_binary, is_symmetric
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
@@ -103,12 +104,7 @@ def blend_of(first: torch.Tensor, second: torch.Tensor) -> Blend:
 
 def finite_in_both(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
     """Return where two draws are finite, None when they are everywhere: a mixture with an infinity is NaN."""
-    if not first.is_floating_point() or (_has_finite_sum(first) and _has_finite_sum(second)):
+    if not first.is_floating_point() or (has_finite_sum(first) and has_finite_sum(second)):
         return None
     finite = torch.isfinite(first) & torch.isfinite(second)
     return None if bool(finite.all()) else finite
-
-
-def _has_finite_sum(tensor: torch.Tensor) -> bool:
-    """Return True only when every element is finite: one pass, and no mask as large as the tensor."""
-    return bool(torch.isfinite(tensor.sum(dtype=torch.float64 if tensor.dtype == torch.float64 else torch.float32)))

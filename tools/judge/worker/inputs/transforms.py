@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import torch
 
+from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric
 
 _ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
@@ -41,12 +42,15 @@ def row_scales(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
 
 def whole_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return small whole numbers of the same sign and range as the tensor's."""
-    finite = torch.isfinite(tensor)
-    if not bool(finite.any()):
+    finite = None if is_finite(tensor) else torch.isfinite(tensor)
+    known = tensor if finite is None else tensor[finite]
+    if not known.numel():
         return tensor
-    lowest, highest = whole_range(float(tensor[finite].min()), float(tensor[finite].max()))
-    drawn = torch.randint(lowest, highest + 1, tensor.shape, generator=generator, device=generator.device)
-    whole = torch.where(finite, drawn.to(tensor.dtype), tensor)
+    lowest, highest = whole_range(*map(float, torch.aminmax(known)))
+    drawn = torch.randint(
+        lowest, highest + 1, tensor.shape, generator=generator, dtype=tensor.dtype, device=generator.device
+    )
+    whole = drawn if finite is None else torch.where(finite, drawn, tensor)
     if is_symmetric(tensor):
         whole = whole.tril() + whole.tril(-1).mT
     return torch.where(tensor == 0, tensor, whole) if has_structural_zeros(tensor) else whole

@@ -22,8 +22,8 @@ def test_a_case_that_is_not_kept_is_held_until_another_is_made(
 ) -> None:
     book = made("x", "torch.randn(8, 32)", "return 2 * x", **limits).book
     names = []
-    make = book.make
-    monkeypatch.setattr(book, "make", lambda name: names.append(name) or make(name))
+    contents = book.contents
+    monkeypatch.setattr(book, "contents", lambda name: names.append(name) or contents(name))
     for name in ("shifted", "integers"):
         inputs = [book.case(name).inputs[0] for _ in range(3)]
         assert all(torch.equal(inputs[0], each) for each in inputs)
@@ -36,6 +36,37 @@ def test_a_case_that_was_let_go_is_made_again() -> None:
     assert book.case("shifted") is first
     book.let_go()
     assert book.case("shifted") is not first
+
+
+@pytest.mark.parametrize(
+    ("body", "runs"),
+    [
+        pytest.param("return x.exp()", 0, id="floats"),
+        pytest.param("return x.exp(), x > 0", 1, id="a bool, which its own type decides"),
+    ],
+)
+def test_a_case_that_is_made_again_is_as_it_was_and_runs_in_float64_alone(
+    monkeypatch: pytest.MonkeyPatch, body: str, runs: int
+) -> None:
+    book = made("x", "torch.randn(8, 32)", body, budget_bytes=0, held_bytes=0).book
+    first, ran = book.case("shifted"), []
+    run = book._reference.run
+    monkeypatch.setattr(book._reference, "run", lambda inputs: ran.append(1) or run(inputs))
+    again = book.case("shifted")
+    assert len(ran) == runs
+    assert (again.fits, again.own) == (first.fits, first.own)
+    pairs = [*zip(first.inputs, again.inputs, strict=True)]
+    pairs += [(a.values, b.values) for a, b in zip(first.expected, again.expected, strict=True)]
+    assert all(torch.equal(one, two) for one, two in pairs)
+
+
+def test_under_another_secret_a_case_is_made_with_its_errors_and_its_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    book = made("x", "100 * torch.rand(8, 32, dtype=torch.float16)", "return x.exp()", budget_bytes=0).book
+    assert not book.case("nominal_0").fits  # exp(100) is beyond float16
+    monkeypatch.setattr(book, "contents", lambda name: ((torch.ones(8, 32, dtype=torch.float16),), {}))
+    assert not book.case("nominal_0").fits
+    book.forget_all()
+    assert book.case("nominal_0").fits
 
 
 NORM = """
