@@ -28,7 +28,8 @@ class AwayEngine:
             DeviceAway: the task needs the device, or no compiler here builds for it.
             InputError, EngineError: as the builder does.
         """
-        if isinstance(task, CompileTask) and self._builder is not None:
+        is_build = isinstance(task, CompileTask)
+        if is_build and self._builder is not None:
             return await self._builder.submit(task)
         raise DeviceAway(task.problem.device.name)
 

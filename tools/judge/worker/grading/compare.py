@@ -106,7 +106,8 @@ def _compare_finite(output: torch.Tensor, expected: Expected, *, with_crfm: bool
     Nothing is looked for: a sum of squared differences is finite only where every element is. Figures stay on the device
     until all are there, and two buffers serve all chunks.
     """
-    squares, rows_off, elements_off, crfms = [], [], [], []  # a tensor of one number for each chunk, or two: both ends
+    figures: list[list[torch.Tensor]] = [[], [], [], []]  # a tensor of one number for each chunk, or two: both ends
+    squares, rows_off, elements_off, crfms = figures
     room, rms = _room_for(expected), expected.rms
     for _, got, want, over in _chunks(output, expected):
         difference, size = (buffer[: len(want)] for buffer in room)
@@ -118,11 +119,11 @@ def _compare_finite(output: torch.Tensor, expected: Expected, *, with_crfm: bool
         if with_crfm:
             crfms.extend(torch.aminmax(difference / (size + max(1.0, rms))))
         elements_off.extend(torch.aminmax(difference.div_(size.add_(rms or 1.0))))
-    fetched = _fetched(squares, rows_off, elements_off, crfms)
+    fetched = _fetched(*figures)
     total = functools.reduce(operator.add, fetched[0], 0.0)  # in this order: `sum` compensates for rounding
     if not math.isfinite(total):
         return None
-    worst_row, worst_element, crfm = (max([0.0, *map(abs, figures)]) for figures in fetched[1:])
+    worst_row, worst_element, crfm = (max([0.0, *map(abs, numbers)]) for numbers in fetched[1:])
     errors = Errors(overall=_overall(total, expected), worst_row=worst_row, worst_element=worst_element)
     return Difference(errors=errors, crfm=crfm)
 
