@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import operator
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,10 +13,11 @@ from dataclasses import dataclass
 import torch
 
 from ridgeline.tools.judge.replies import Element
+from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR, Errors
 
 _CHUNK = 1 << 18  # elements compared at once: 2 MiB in float64, so that the passes over them stay in a core's cache
-_CHUNK_ON_GPU = 1 << 26  # 512 MiB in float64: each chunk's figures are fetched, which costs 50 us and drains the device
+_CHUNK_ON_GPU = 1 << 26  # 512 MiB in float64: two buffers of this size serve all chunks
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _LARGE_FINITE = {  # bits of the sign and exponent of a large finite number, and how many mantissa bits are free
     torch.float64: (0x7FD << 52, 52),
@@ -63,7 +67,7 @@ def expect(values: torch.Tensor) -> Expected:
     """Return an expected output with its figures."""
     if not values.is_floating_point():
         return Expected(values.contiguous(), 0.0, 0.0, 0.0, 0.0)
-    values = values.double().contiguous()
+    values = values.detach().double().contiguous()
     total, count, finite = float(values.sum()), values.numel(), values
     if not math.isfinite(total):  # a copy without infinities and NaN is as large as the output in float64
         known = torch.isfinite(values)
@@ -74,22 +78,63 @@ def expect(values: torch.Tensor) -> Expected:
     squares = norm * norm, count * mean * mean  # infinity where `**` would raise OverflowError: float64 goes further
     spread = math.sqrt(max(squares[0] - squares[1], 0.0)) if math.isfinite(sum(squares)) else 0.0
     if spread < 1e-4 * norm:  # the difference of two squares has no digits left, or they have no number
-        spread = float(torch.linalg.vector_norm(torch.where(torch.isfinite(values), values - mean, 0.0)))
+        moved = values - mean
+        if count < values.numel():
+            moved = torch.where(torch.isfinite(values), moved, 0.0)
+        spread = float(torch.linalg.vector_norm(moved))
     rms = norm / math.sqrt(max(count, 1))
     return Expected(values, mean, spread, norm, rms, count == values.numel(), _row_norms(finite, rms))
 
 
-def compare(output: torch.Tensor, expected: Expected, *, with_crfm: bool = False) -> Difference:
+def compare(
+    output: torch.Tensor, expected: Expected, *, with_crfm: bool = False, with_worst: bool = False
+) -> Difference:
     """Return how far an output (of its own dtype) is from the expected one of the same shape.
 
-    `with_crfm` computes the figure of the 1e-2 rule too, which costs another pass.
+    `with_crfm` computes the figure of the 1e-2 rule too, which costs another pass; `with_worst` finds the worst element
+    too, which costs several. Integers and bools always have theirs.
     """
     if expected.is_exact:
         return _compare_exact(output, expected)
-    all_finite = expected.all_finite and bool(torch.isfinite(output).all())
+    found = None if with_worst or not expected.all_finite else _compare_finite(output, expected, with_crfm=with_crfm)
+    return found or _compare_any(output, expected, with_crfm=with_crfm)
+
+
+def _compare_finite(output: torch.Tensor, expected: Expected, *, with_crfm: bool) -> Difference | None:
+    """Return how far an output is, None where it is not finite, or the square of a difference is not.
+
+    Nothing is looked for: a sum of squared differences is finite only where every element is. Figures stay on the device
+    until all are there, and two buffers serve all chunks.
+    """
+    squares: list[torch.Tensor] = []  # a number for each chunk, or two: both ends
+    rows_off, elements_off, crfms = list(squares), list(squares), list(squares)
+    room, rms = _room_for(expected), expected.rms
+    for _, got, want, over in _chunks(output, expected):
+        difference, size = (buffer[: len(want)] for buffer in room)
+        rows = torch.linalg.vector_norm(torch.sub(got, want, out=difference), dim=-1)  # got is made float64 on the way
+        squares.append((rows**2).sum())
+        if over is not None:
+            rows_off.append((rows / over).max())
+        torch.abs(want, out=size)
+        if with_crfm:
+            crfms.extend(torch.aminmax(difference / (size + max(1.0, rms))))
+        elements_off.extend(torch.aminmax(difference.div_(size.add_(rms or 1.0))))
+    fetched = _fetched(squares, rows_off, elements_off, crfms)
+    total = functools.reduce(operator.add, fetched[0], 0.0)  # in this order: `sum` compensates for rounding
+    if not math.isfinite(total):
+        return None
+    worst_row, worst_element, crfm = (max([0.0, *map(abs, figures)]) for figures in fetched[1:])
+    errors = Errors(overall=_overall(total, expected), worst_row=worst_row, worst_element=worst_element)
+    return Difference(errors=errors, crfm=crfm)
+
+
+def _compare_any(output: torch.Tensor, expected: Expected, *, with_crfm: bool) -> Difference:
+    """Return how far an output is, with its worst element; NaN and infinity must be where they are expected."""
+    all_finite = expected.all_finite and is_finite(output)
     total, worst_row, worst_ratio, crfm = 0.0, 0.0, 0.0, 0.0
     worst: Element | None = None
-    for start, got, want, over in _chunks(output, expected):
+    for start, stored, want, over in _chunks(output, expected):
+        got = stored.double()
         if not all_finite:
             mismatch = _non_finite_mismatch(got, want, output.dtype)
             if mismatch is not None:
@@ -106,10 +151,19 @@ def compare(output: torch.Tensor, expected: Expected, *, with_crfm: bool = False
         largest, index = difference.div_(magnitude.add_(expected.rms or 1.0)).flatten().max(dim=0)
         if float(largest) > worst_ratio:
             worst_ratio, worst = float(largest), _located(output, start, int(index), want)
-    overall = math.sqrt(total) / (expected.spread or expected.norm or 1.0)
-    return Difference(
-        errors=Errors(overall=overall, worst_row=worst_row, worst_element=worst_ratio), crfm=crfm, worst=worst
-    )
+    errors = Errors(overall=_overall(total, expected), worst_row=worst_row, worst_element=worst_ratio)
+    return Difference(errors=errors, crfm=crfm, worst=worst)
+
+
+def _overall(total: float, expected: Expected) -> float:
+    return math.sqrt(total) / (expected.spread or expected.norm or 1.0)
+
+
+def _fetched(*figures: list[torch.Tensor]) -> list[list[float]]:
+    """Return the numbers of each list, all fetched from the device at once."""
+    together = [number for numbers in figures for number in numbers]
+    values = iter(torch.stack(together).tolist() if together else ())
+    return [list(itertools.islice(values, len(numbers))) for numbers in figures]
 
 
 _HOPELESS = Errors(overall=math.inf, worst_row=math.inf, worst_element=math.inf)
@@ -146,13 +200,19 @@ def _compare_exact(output: torch.Tensor, expected: Expected) -> Difference:
 def _chunks(
     output: torch.Tensor, expected: Expected
 ) -> Iterator[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor | None]]:
-    """Yield (first element, output rows in float64, expected rows, the rows' scales)."""
-    width = max(output.shape[-1] if output.dim() else 1, 1)
-    got, want = output.reshape(-1, width), expected.values.reshape(-1, width)
+    """Yield (first element, output rows, expected rows, the rows' scales)."""
+    width = _width(output)
+    got, want = output.detach().reshape(-1, width), expected.values.reshape(-1, width)
     rows = _rows_at_once(output)
     for row in range(0, got.shape[0], rows):
         over = None if expected.row_norms is None else expected.row_norms[row : row + rows]
-        yield row * width, got[row : row + rows].double(), want[row : row + rows], over
+        yield row * width, got[row : row + rows], want[row : row + rows], over
+
+
+def _room_for(expected: Expected) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return two buffers as large as a chunk."""
+    first = expected.values.reshape(-1, _width(expected.values))[: _rows_at_once(expected.values)]
+    return torch.empty_like(first), torch.empty_like(first)
 
 
 def _non_finite_mismatch(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> int | None:
@@ -178,8 +238,11 @@ def _row_norms(values: torch.Tensor, rms: float) -> torch.Tensor | None:
 
 
 def _rows_at_once(values: torch.Tensor) -> int:
-    width = max(values.shape[-1] if values.dim() else 1, 1)
-    return max((_CHUNK_ON_GPU if values.is_cuda else _CHUNK) // width, 1)
+    return max((_CHUNK_ON_GPU if values.is_cuda else _CHUNK) // _width(values), 1)
+
+
+def _width(values: torch.Tensor) -> int:
+    return max(values.shape[-1] if values.dim() else 1, 1)
 
 
 def _located(output: torch.Tensor, start: int, index: int, want: torch.Tensor) -> Element:

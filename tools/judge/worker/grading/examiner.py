@@ -279,12 +279,13 @@ class Examiner:
     def _explained(self, graded: Graded, case: Case, grade: Grade, outputs: Tensors) -> Graded:
         index = max(range(len(grade.differences)), key=lambda i: grade.differences[i].errors.overall)
         difference = grade.differences[index]
+        worst = difference.worst or compare(outputs[index], case.expected[index], with_worst=True).worst
         return replace(
             graded,
             output=self._names[index],
             stale=self._is_stale(case),
             non_finite=difference.non_finite,
-            worst=difference.worst,
+            worst=worst,
             wrong_integers=difference.wrong_integers,
             invalid_bools=difference.invalid_bools,
             error_map=map_errors(outputs[index], case.expected[index], grade.gate.element),

@@ -40,7 +40,7 @@ def test_worst_element_is_named() -> None:
     values = torch.randn(40, 64, dtype=torch.float64)
     output = values.clone()
     output[33, 17] += 5
-    worst = compare(output, expect(values)).worst
+    worst = compare(output, expect(values), with_worst=True).worst
     assert worst is not None
     assert worst.index == (33, 17)
 

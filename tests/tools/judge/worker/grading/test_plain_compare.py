@@ -1,0 +1,110 @@
+"""The judge's figures are those of a plain formulation, bit by bit."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from tests.tools.judge.worker.grading.plain_compare import plain_difference, plain_expected
+
+from ridgeline.tools.judge.worker.grading import compare as judged
+from ridgeline.tools.judge.worker.grading.compare import Difference, Expected, compare, expect
+
+SHAPES = [(), (0,), (3, 0), (0, 5), (7,), (5, 1), (4, 15), (9, 16), (2, 3, 31), (1, 3000)]
+FLOATS = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+SCALES = [1.0, 1e-30, 1e-170, 1e200]
+SPECIAL = {
+    "finite": (),
+    "nan": (math.nan,),
+    "infinite": (math.inf, -math.inf),
+    "every": (math.nan, math.inf, -math.inf, 1e39, 1.7e308),
+}
+
+
+def figures(found: Difference) -> tuple[float, ...]:
+    errors = found.errors
+    return (errors.overall, errors.worst_row, errors.worst_element, found.crfm, found.wrong_integers)
+
+
+def as_numbers(expected: Expected) -> tuple[float, ...]:
+    return (expected.mean, expected.spread, expected.norm, expected.rms, expected.all_finite)
+
+
+def expect_alike(output: torch.Tensor, values: torch.Tensor) -> None:
+    expected, plain = expect(values), plain_expected(values)
+    assert repr(as_numbers(expected)) == repr(as_numbers(plain))
+    assert (expected.row_norms is None) == (plain.row_norms is None)
+    if plain.row_norms is not None:
+        assert torch.equal(expected.row_norms.view(torch.int64), plain.row_norms.view(torch.int64))
+    wanted = plain_difference(output, plain)
+    for with_worst in (False, True):
+        assert repr(figures(compare(output, expected, with_crfm=True, with_worst=with_worst))) == repr(figures(wanted))
+    assert repr(compare(output, expected).errors) == repr(wanted.errors)  # NaN where rms is infinite
+
+
+def drawn(shape: tuple[int, ...], scale: float, special: tuple[float, ...], generator: torch.Generator) -> torch.Tensor:
+    values = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
+    if values.dim() > 1 and values.numel():
+        values[..., -1, :] = 0.0  # a row that is nothing
+        values[(0,) * (values.dim() - 1)] += 1e4 * scale  # ... and one that is nearly constant
+    flat = values.view(-1)
+    for number in special if flat.numel() else ():
+        flat[int(torch.randint(flat.numel(), (), generator=generator))] = number
+    return values
+
+
+def rounded(values: torch.Tensor, dtype: torch.dtype, error: float, generator: torch.Generator) -> torch.Tensor:
+    return (values * (1 + error * torch.randn(values.shape, generator=generator, dtype=torch.float64))).to(dtype)
+
+
+@pytest.mark.parametrize("chunk", [40, judged._CHUNK])
+@pytest.mark.parametrize("kind", SPECIAL)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_figures_are_those_of_the_plain_formulation(
+    dtype: torch.dtype, kind: str, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judged, "_CHUNK", chunk)
+    generator = torch.Generator().manual_seed(len(kind) * 8 + dtype.itemsize)
+    for shape in SHAPES:
+        for scale in SCALES:
+            values = drawn(shape, scale, SPECIAL[kind], generator)
+            for error in (0.0, 1e-6, 1.0):
+                expect_alike(rounded(values, dtype, error, generator), values)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_wrong_nan_or_infinity_is_as_wrong_as_plainly(dtype: torch.dtype, bad: float) -> None:
+    generator = torch.Generator().manual_seed(1)
+    for shape in SHAPES:
+        values = drawn(shape, 1.0, (), generator)
+        output = values.to(dtype, copy=True)
+        if output.numel():
+            output.view(-1)[-1] = bad
+        expect_alike(output, values)
+        assert (compare(output, expect(values)).non_finite is not None) == bool(output.numel())
+
+
+@pytest.mark.parametrize("values", [1e300, 1.7e308])
+def test_differences_whose_squares_float64_does_not_hold_have_the_plain_figures(values: float) -> None:
+    wanted = torch.linspace(-values, values, 96, dtype=torch.float64).reshape(4, 24)
+    expect_alike(-wanted, wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool])
+def test_counts_of_wrong_integers_and_bools_are_the_plain_ones(dtype: torch.dtype) -> None:
+    for shape in SHAPES:
+        values = torch.randint(0, 2, shape).to(dtype)
+        expect_alike(values.clone(), values)
+        expect_alike(torch.randint(0, 2, shape).to(dtype), values)
+
+
+def test_outputs_that_are_not_contiguous_or_remember_their_gradient_have_the_plain_figures() -> None:
+    values = torch.randn(24, 40, dtype=torch.float64)
+    output = (values + 1e-6).float()
+    expect_alike(output.t().contiguous().t(), values)
+    kept = output.clone().requires_grad_()
+    assert (
+        compare(2 * kept, expect(2 * values.requires_grad_())).errors == compare(2 * output, expect(2 * values)).errors
+    )
