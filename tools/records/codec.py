@@ -10,12 +10,14 @@ import sys
 import types
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self, TypeAlias, get_args, get_origin, get_type_hints
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Decoder: TypeAlias = Callable[[Any], Any]
+"""Takes a value of JSON and gives it as a type has it. Raises TypeError or ValueError for one that is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +35,8 @@ class Record:
         Raises:
             AttributeError, KeyError, TypeError, ValueError: a value is not what `to_json` wrote.
         """
-        hints = _field_types(cls)  # type: ignore[arg-type]  # mypy asks whether its instances are hashable
-        return cls(**{k: _decode_field(k, hints[k], v) for k, v in _object(data).items() if k in hints})
+        decoders = _decoders(cls)  # type: ignore[arg-type]  # mypy asks whether its instances are hashable
+        return cls(**{k: _decoded(k, decoders[k], v) for k, v in _object(data).items() if k in decoders})
 
 
 class JsonForm(ABC):
@@ -57,10 +59,10 @@ class JsonForm(ABC):
 
 
 @functools.cache
-def _field_types(record: type[Record]) -> dict[str, Any]:
-    """Return each field's type. Resolving the annotations takes ten times as long as decoding a record of five fields."""
+def _decoders(record: type[Record]) -> dict[str, Decoder]:
+    """Return what decodes each field. Resolving the annotations takes ten times as long as decoding five fields."""
     hints = get_type_hints(record)
-    return {f.name: hints[f.name] for f in dataclasses.fields(record)}
+    return {f.name: _decoder(hints[f.name]) for f in dataclasses.fields(record)}
 
 
 def _encode(value: Any) -> Any:
@@ -77,53 +79,73 @@ def _encode(value: Any) -> Any:
     return value
 
 
-_NOT_FINITE = ("inf", "-inf", "nan")
-_SCALARS: dict[type, Any] = {str: str, int: int, float: int | float, bool: bool}
-
-
-def _decode_field(name: str, hint: Any, value: Any) -> Any:
+def _decoded(name: str, decoder: Decoder, value: Any) -> Any:
     try:
-        return _decode(hint, value)
+        return decoder(value)
     except TypeError as error:
         raise TypeError(f"{name}: {error}") from None
 
 
-def _decode(hint: Any, value: Any) -> Any:
-    origin = get_origin(hint)
+def _decoder(hint: Any) -> Decoder:
+    """Return what decodes values of a type. The type is looked at once, and not for each of an archive's values."""
+    origin, args = get_origin(hint), get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        args = get_args(hint)
-        if value is None and types.NoneType in args:
-            return None
-        return _decode_union([a for a in args if a is not types.NoneType], value)
-    if hint is Any:
-        return value
+        return _union(args)
     if origin is tuple:
-        return _decode_tuple(get_args(hint), value)
+        return _tuple(args)
     if origin in (dict, Mapping):
-        return {k: _decode(get_args(hint)[1], v) for k, v in _object(value).items()}
+        return _mapping(_decoder(args[1]))
     if isinstance(hint, type) and issubclass(hint, Record | JsonForm):
-        return hint.from_json(value)
+        return hint.from_json
     if isinstance(hint, type) and issubclass(hint, StrEnum):
-        return hint(_decode(str, value))
-    return _decode_scalar(hint, value)
+        return lambda value: hint(_text(value))
+    return _SCALARS.get(hint, _as_it_is)
 
 
-def _decode_scalar(hint: Any, value: Any) -> Any:
-    if hint is float and value in _NOT_FINITE:
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _scalar(kind: type) -> Decoder:
+    def decode(value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise TypeError(f"{str(value)[:40]} is no {kind.__name__}")
+        return value
+
+    return decode
+
+
+_NOT_FINITE = ("inf", "-inf", "nan")
+
+
+def _float(value: Any) -> Any:
+    if value in _NOT_FINITE:
         return float(value)
-    if hint in _SCALARS and not isinstance(value, _SCALARS[hint]):
-        raise TypeError(f"{str(value)[:40]} is no {hint.__name__}")
-    if hint is float and isinstance(value, int) and value.bit_length() > sys.float_info.max_exp:
+    if not isinstance(value, int | float):
+        raise TypeError(f"{str(value)[:40]} is no float")
+    if isinstance(value, int) and value.bit_length() > sys.float_info.max_exp:
         raise ValueError("a number is too large for a float")
     return value
 
 
-def _decode_union(hints: Sequence[Any], value: Any) -> Any:
-    """Return the value as the first of the types that takes it."""
-    for hint in hints[:-1]:
-        with contextlib.suppress(TypeError, ValueError):
-            return _decode(hint, value)
-    return _decode(hints[-1], value)
+_text = _scalar(str)
+_SCALARS: dict[Any, Decoder] = {str: _text, int: _scalar(int), float: _float, bool: _scalar(bool)}
+
+
+def _union(args: Sequence[Any]) -> Decoder:
+    """Return what gives a value as the first of the types that takes it."""
+    takes_none = types.NoneType in args
+    *others, last = (_decoder(arg) for arg in args if arg is not types.NoneType)
+
+    def decode(value: Any) -> Any:
+        if value is None and takes_none:
+            return None
+        for other in others:
+            with contextlib.suppress(TypeError, ValueError):
+                return other(value)
+        return last(value)
+
+    return decode
 
 
 def _object(value: Any) -> Mapping[str, Any]:
@@ -132,9 +154,20 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value
 
 
-def _decode_tuple(hints: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-    if not isinstance(value, list | tuple):  # a text's letters, or an object's keys, would pass for a tuple's values
-        raise TypeError(f"{str(value)[:40]} is no list")
-    if len(hints) == 2 and hints[1] is Ellipsis:
-        return tuple(_decode(hints[0], v) for v in value)
-    return tuple(_decode(hint, v) for hint, v in zip(hints, value, strict=True))
+def _mapping(decoder: Decoder) -> Decoder:
+    return lambda value: {k: decoder(v) for k, v in _object(value).items()}
+
+
+def _tuple(args: tuple[Any, ...]) -> Decoder:
+    is_of_one_type = len(args) == 2 and args[1] is Ellipsis
+    decoders = [_decoder(arg) for arg in args[: 1 if is_of_one_type else None]]
+
+    def decode(value: Any) -> tuple[Any, ...]:
+        # A text's letters, or an object's keys, would pass for a tuple's values.
+        if not isinstance(value, list | tuple):
+            raise TypeError(f"{str(value)[:40]} is no list")
+        if is_of_one_type:
+            return tuple(map(decoders[0], value))
+        return tuple(decoder(v) for decoder, v in zip(decoders, value, strict=True))
+
+    return decode

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.environments import ROOT, child_environment
+from tests.warm_python import WarmPython
 
 REFERENCE = """
 import torch
@@ -27,22 +28,33 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+_RIDGELINE = WarmPython(
+    "ridgeline.graph.cli.commands.run", "ridgeline.graph.session.session", PYTHONPATH=str(ROOT / "src")
+)
 LINE_OF = [sys.executable, "-c", "import sys; from ridgeline.graph.cli import main; sys.exit(main())"]
 
 
 def ridgeline(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in its own process."""
-    keys = ("OPENAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL")
-    clean = {name: value for name, value in child_environment().items() if name not in keys}
+    """Run the command line in a process of its own, which begins with its imports done."""
+    return _RIDGELINE.run([*LINE_OF[1:], *words], env=_without_keys() | environment, cwd=cwd)
+
+
+def ridgeline_anew(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a Python of its own: variables that the dynamic linker reads hold for it."""
+    env = _without_keys() | environment
     return subprocess.run(
-        [*LINE_OF, *words],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=clean | environment,
-        timeout=120,
-        check=False,
+        [*LINE_OF, *words], capture_output=True, text=True, cwd=cwd, env=env, timeout=120, check=False
     )
+
+
+def in_memory(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command line with the engine of memory: nothing is built, run or timed."""
+    return _RIDGELINE.run(["-m", "tests.graph.memory_ridgeline", *words], env=_without_keys(ROOT), cwd=cwd)
+
+
+def _without_keys(*beside: Path) -> dict[str, str]:
+    keys = ("OPENAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL")
+    return {name: value for name, value in child_environment(*beside).items() if name not in keys}
 
 
 def assert_one_line(done: subprocess.CompletedProcess[str], *words: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.candidates import candidate_of
-from tests.environments import child_environment
+from tests.graph.cli.command_line import ridgeline
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
@@ -49,10 +49,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def _ridgeline(runs: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    code = "import sys; from ridgeline.graph.cli import main; sys.exit(main())"
-    environment = child_environment(RIDGELINE_CACHE_DIR=str(runs.parent / "cache"))
-    command = [sys.executable, "-c", code, *arguments]
-    return subprocess.run(command, cwd=runs.parent, env=environment, capture_output=True, text=True, timeout=60)
+    return ridgeline(*arguments, cwd=runs.parent, RIDGELINE_CACHE_DIR=str(runs.parent / "cache"))
 
 
 def test_export_jsonl_without_out_prints_every_candidate(runs: Path) -> None:

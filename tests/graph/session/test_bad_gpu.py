@@ -6,7 +6,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from tests.graph.cli.command_line import REFERENCE, ROOT, ridgeline
+from tests.graph.cli.command_line import REFERENCE, ROOT, ridgeline_anew
 
 from ridgeline.tools.build.toolchain import compiler_path
 from ridgeline.tools.records.vocabulary import DeviceKind
@@ -38,7 +38,7 @@ def told(problem: Path, *words: str, **environment: str) -> str:
     """Return the one line with which judging a file ends, or searching when the words ask for it."""
     folder = problem.parent
     command = ("run", str(problem)) if "--model" in words else ("evaluate", str(problem), str(folder / "kernel.cu"))
-    end = ridgeline(*command, "--device", "cuda", *words, cwd=folder, **environment)
+    end = ridgeline_anew(*command, "--device", "cuda", *words, cwd=folder, **environment)
     assert end.returncode == 2, end.stderr
     assert "Traceback" not in end.stdout + end.stderr
     (line,) = end.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""Shipping a run, installing the package, and using it in a process of its own."""
+"""Shipping a run, installing the package, and using it in a process of its own, which begins with torch imported."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.warm_python import WarmPython
+
 from ridgeline.graph.shipping.ship import ShipRequest, ship
 
 SCENARIO = Path(__file__).parent / "scenario.py"
+QUICK_INDUCTOR = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+"""Neither builds a program to try the CPU's vectors, nor starts processes that import torch to compile beside it."""
+_PYTHON = WarmPython("torch._dynamo", **QUICK_INDUCTOR)  # what an operator of its own makes every package import
 
 
 def install(out: Path, site: Path) -> None:
@@ -23,17 +28,35 @@ def install(out: Path, site: Path) -> None:
 
 def shipped_site(folder: Path, run: Path, **wanted: Any) -> Path:
     """Ship a run and return the folder that its package is installed in."""
-    ship(ShipRequest(run=run, out=folder / "out", **wanted))
-    install(folder / "out", folder / "site")
+    install(shipped(folder, run, **wanted), folder / "site")
     return folder / "site"
+
+
+def shipped(folder: Path, run: Path, **wanted: Any) -> Path:
+    """Ship a run and return the package's folder, from which it can be imported as it is."""
+    ship(ShipRequest(run=run, out=folder / "out", **wanted))
+    return folder / "out"
 
 
 def python(site: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run Python beside an installed package, with a cache of its own and without Ridgeline."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return _PYTHON.run(words, env=environment_of(site) | environment, cwd=site)
+
+
+def environment_of(site: Path) -> dict[str, str]:
+    """Return the variables of a Python beside an installed package."""
     own = {"PYTHONPATH": str(site), "RIDGELINE_KERNEL_CACHE": str(site.parent / "cache"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, *words]
-    return subprocess.run(command, capture_output=True, text=True, env=clean | own | environment, cwd=site)
+    return without_python() | own
+
+
+def without_python() -> dict[str, str]:
+    """Return this process's variables without those that tell Python where Ridgeline is."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
+def python_alone(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python where nothing is installed beside it."""
+    return _PYTHON.run(words, env=without_python(), cwd=cwd)
 
 
 def scenario(site: Path, *parts: str, **environment: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from .finished_run import write_run
-from .installing import python, shipped_site
+from .installing import python, shipped
 
 pytestmark = pytest.mark.long
 
@@ -77,7 +77,7 @@ DIFFERENT = [
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shipped")
-    return shipped_site(folder, write_run(folder / "run"))
+    return shipped(folder, write_run(folder / "run"))
 
 
 def test_equal_values_are_the_references_and_others_are_not(site: Path) -> None:

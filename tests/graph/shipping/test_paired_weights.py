@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +11,7 @@ from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import Interface, Role
 
 from .finished_run import Finished, write_run
-from .installing import python, shipped_site
+from .installing import python, python_alone, shipped
 
 REFERENCE = """
 import torch
@@ -81,7 +78,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_equal_biases_of_other_names_are_paired_as_the_judge_pairs_them(run: Path, tmp_path: Path) -> None:
-    done = python(shipped_site(tmp_path, run), "-c", USE)
+    done = python(shipped(tmp_path, run), "-c", USE)
     assert done.returncode == 0, done.stderr
 
 
@@ -95,7 +92,6 @@ def test_the_run_folders_script_pairs_them_so_too(run: Path, tmp_path: Path) -> 
         "    {n: use_kernel.fingerprint(t) for n, t in model.state_dict().items()}, own['new'].cell_contents)\n"
         "assert names == {'bias_late': 'late', 'bias_early': 'early'}, names\n"
     )
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    for command in ([sys.executable, "-c", program, str(run)], [sys.executable, str(run / "use_kernel.py")]):
-        done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True)
+    for words in (["-c", program, str(run)], [str(run / "use_kernel.py")]):
+        done = python_alone(*words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr + done.stdout

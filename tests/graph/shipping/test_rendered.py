@@ -21,6 +21,7 @@ from ridgeline.tools.records.problem import Signature
 from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
 
 from .finished_run import REFERENCE, Finished, signature, write_run
+from .installing import python_alone
 
 SHIPPED = Path(render.__file__).parent / "shipped"
 KINDS = tuple(product(Interface, ("none", "reference"), (True, False)))
@@ -110,7 +111,7 @@ def test_hugging_faces_module_imports_whatever_the_arguments_are_called(
         "y, sums = scaled_kernel.forward(torch.ones(64, 32, device='meta'), 0.5, torch.ones(32, device='meta'))\n"
         "assert (y.shape, sums.shape) == ((64, 32), (64,))\n"
     )
-    done = subprocess.run([sys.executable, "-c", use], cwd=out / "torch-ext", capture_output=True, text=True)
+    done = python_alone("-c", use, cwd=out / "torch-ext")
     assert done.returncode == 0, done.stderr
     assert ("this kernel is not certified" in done.stdout) is not certified
     assert ("`certificate.json` holds every measurement" in (out / "CARD.md").read_text()) is certified

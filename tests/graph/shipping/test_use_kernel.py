@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -16,13 +15,13 @@ from ridgeline.graph.shipping.use_kernel import write_use_kernel
 from ridgeline.tools.records.vocabulary import Interface
 
 from .finished_run import Finished, write_run
+from .installing import without_python
 
 
 def test_a_run_folder_runs_its_winner_against_the_reference(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     command = [sys.executable, str(run / "use_kernel.py")]
-    done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=tmp_path, env=without_python(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
     assert re.search(r"relative error to the reference in float64: \d\.\de-\d\d \(at most 1e-05\)", done.stdout)
 

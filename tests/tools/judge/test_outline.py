@@ -37,6 +37,13 @@ def outlines() -> Iterator[OutlineProcess]:
         yield process
 
 
+@pytest.fixture(scope="module")
+def telling() -> Iterator[OutlineProcess]:
+    """Outlines with all that may be asked for."""
+    with OutlineProcess(with_graphs=True, with_calls=True) as process:
+        yield process
+
+
 def names(outline: Outline, role: Role) -> list[str]:
     assert outline.signature is not None
     return [a.name for a in outline.signature.with_role(role)]
@@ -133,7 +140,10 @@ def test_a_reference_that_never_ends_is_told_and_the_next_one_answered() -> None
             process.outline(reference())
 
 
-def test_the_outline_describes_a_reference_as_the_judge_does(outlines: OutlineProcess, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("warm_judge")
+def test_the_outline_describes_a_reference_as_the_judge_does(
+    outlines: OutlineProcess, telling: OutlineProcess, tmp_path: Path
+) -> None:
     init = "self.l = nn.Linear(8, 8); self.register_buffer('scale', torch.ones(8))"
     source = reference(init=init, args="x, s, ys", body="return self.l(x) * self.scale + s * ys[0], x.argmax(1)")
     source = source.replace("return [torch.rand(4, 8)]", "return [torch.rand(8, 4).T, 0.5, [torch.rand(4, 1)]]")
@@ -152,20 +162,20 @@ def test_the_outline_describes_a_reference_as_the_judge_does(outlines: OutlinePr
     found = outlines.outline(source)
     assert (found.signature, found.description) == (expected.signature, None)
     assert any(a.kind is ArgKind.SCALAR for a in expected.signature.args)
-    with OutlineProcess(with_graphs=True) as describing:
-        described = describing.outline(source).description
+    described = telling.outline(source).description
     assert described == replace(expected, skipped_trials=())
     assert described.reference_graph is not None and described.flops > 0
 
 
-def test_how_a_reference_is_called_is_told_where_it_was_asked_for(outlines: OutlineProcess) -> None:
+def test_how_a_reference_is_called_is_told_where_it_was_asked_for(
+    outlines: OutlineProcess, telling: OutlineProcess
+) -> None:
     inputs = "torch.rand(4), [torch.rand(4)], 0.5"
     source = reference(args="x, xs, t, m=None", body="return x + xs[0], {'k': [x * t]}", inputs=inputs)
     assert outlines.outline(source).call is None
-    with OutlineProcess(with_calls=True) as calling:
-        told = calling.outline(source).call
-        writing = calling.outline(reference(body="return x.add_(1) * 2")).call
-        refused = calling.outline(reference(body="return torch.max(x, dim=1)"))
+    told = telling.outline(source).call
+    writing = telling.outline(reference(body="return x.add_(1) * 2")).call
+    refused = telling.outline(reference(body="return torch.max(x, dim=1)"))
     assert told is not None
     assert told.to_json() == {
         "names": ["x", "xs", "t"],

@@ -69,12 +69,18 @@ def started(cache: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder: what the first evaluator exported there, the second one reads."""
+    return tmp_path_factory.mktemp("cache")
+
+
 def children_of(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
-def test_evaluator_answers_in_order_and_takes_its_judge_with_it(tmp_path: Path) -> None:
-    with started(tmp_path) as process:
+def test_evaluator_answers_in_order_and_takes_its_judge_with_it(kept: Path) -> None:
+    with started(kept) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(request(1, "raise KeyError('gone')") + request(2, "return torch.relu(x)"))
@@ -91,8 +97,8 @@ def test_evaluator_answers_in_order_and_takes_its_judge_with_it(tmp_path: Path) 
     assert not Path(f"/proc/{judges[0]}").exists()
 
 
-def test_judge_dies_with_a_killed_evaluator(tmp_path: Path) -> None:
-    with started(tmp_path) as process:
+def test_judge_dies_with_a_killed_evaluator(kept: Path) -> None:
+    with started(kept) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(request(1, "return torch.relu(x)"))

@@ -46,6 +46,17 @@ def test_a_value_of_one_of_several_types_keeps_its_own(version: int | str) -> No
     assert _Others.from_json({"version": version}).version == version
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unions(Record):
+    name: Origin | str
+    word: str | Origin
+
+
+def test_the_first_of_several_types_that_takes_a_value_has_it_also_where_two_fields_name_the_same_ones() -> None:
+    read = _Unions.from_json({"name": "seed", "word": "seed"})
+    assert (type(read.name), type(read.word)) == (Origin, str)
+
+
 @pytest.mark.parametrize("field", ["version", "facts", "origin"])
 def test_a_value_of_another_type_is_refused_by_its_fields_name(field: str) -> None:
     with pytest.raises(TypeError, match=f"{field}: .* is no "):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from tests.environments import ROOT, child_environment
-from tests.graph.cli.command_line import LINE_OF, assert_one_line, ridgeline
+from tests.environments import child_environment
+from tests.graph.cli.command_line import LINE_OF, assert_one_line, in_memory, ridgeline
 from tests.graph.requests_made import kernel
 
 from ridgeline.checkpoints.archive import Archive
@@ -106,15 +105,7 @@ def test_words_that_say_too_little_get_one_line(words: tuple[str, ...]) -> None:
 
 def test_a_parked_run_ends_with_75_and_says_how_it_goes_on(problem: Path, tmp_path: Path) -> None:
     words = ["run", str(problem), "--model", "mailbox", "--park", "--plain", "--bank", "none", "--run-dir", "parked"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.graph.memory_ridgeline", *words],
-        cwd=tmp_path,
-        env=child_environment(ROOT),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = in_memory(*words, cwd=tmp_path)
     assert done.returncode == 75, done.stderr + done.stdout
     assert "parked:  1 request waiting in parked/mailbox (ridgeline mailbox list parked); go on: " in done.stdout
     assert "--resume parked --park" in done.stdout

@@ -95,6 +95,7 @@ def test_only_a_text_that_tells_all_is_believed(line: str, *, expected: bool) ->
     assert tells_all(f"import torch\n{line}\n") is expected
 
 
+@pytest.mark.usefixtures("warm_judge")
 def test_a_second_judge_describes_the_reference_by_the_kept_graph(tmp_path: Path) -> None:
     with judging(SOURCE, tmp_path) as judge:
         exported = judge.problem.description
