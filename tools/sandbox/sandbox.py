@@ -92,7 +92,12 @@ class Sandbox:
         with guards:
             # Above every number inside: a renumbered descriptor must not take its place.
             guards_fd = fcntl.fcntl(guards, fcntl.F_DUPFD_CLOEXEC, 100)
-        argv = confined_argv(self.tier, self.launcher, resolved, status_fd=guards_fd, descriptors=numbers)
+        try:
+            argv = confined_argv(self.tier, self.launcher, resolved, status_fd=guards_fd, descriptors=numbers)
+        except OSError:  # of a path that cannot be looked at
+            os.close(guards_fd)
+            ours.close()
+            raise
         passed = [*numbers.values()] if numbers else [*pass_fds]
         try:
             return launch(

@@ -110,6 +110,13 @@ def test_a_missing_program_is_an_error_of_ours(sandbox: Sandbox) -> None:
         sandbox.run(Confined(command=("/nowhere/program",)))
 
 
+def test_a_path_that_cannot_be_looked_at_leaves_no_descriptor_open(sandbox: Sandbox) -> None:
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(OSError, match="too long"):
+        sandbox.start(Confined(command=("true",), readable=(Path("/tmp", "x" * 300),)))
+    assert os.listdir("/proc/self/fd") == before
+
+
 def test_a_message_longer_than_the_launchers_line_is_cut(sandbox: Sandbox) -> None:
     program = "/" + "long-name/" * 200
     with pytest.raises(EngineError) as caught:
