@@ -118,7 +118,7 @@ def _render_ideation(request: IdeationRequest, kernels: list[ShownKernel]) -> st
         baselines=request.baselines,
         categories=list(Category),
         kernels=kernels,
-        tried=told_ideas(request.tried, request.elites),
+        tried=told_ideas(request.tried, [kernel.elite for kernel in kernels]),
         block_chars=IDEATION_BLOCK_CHARS,
     )
 

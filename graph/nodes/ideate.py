@@ -21,7 +21,7 @@ from ridgeline.graph.search.ideas.digest import digest
 from ridgeline.graph.search.ideas.earnings import author_outcomes, writer_outcomes
 from ridgeline.graph.search.ideas.memory import tried_ideas, unwritten_branches
 from ridgeline.graph.search.ideas.novelty import is_refused, is_repeated
-from ridgeline.graph.search.ideas.recombination import pair_to_recombine
+from ridgeline.graph.search.ideas.recombination import named_as_shown, pair_to_recombine
 from ridgeline.graph.search.ideas.user_ideas import user_drafts, users_ideas
 from ridgeline.graph.search.judging.compiled import begin_compiled
 from ridgeline.graph.search.ranking.elites import read_elites
@@ -153,7 +153,7 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
         user_ideas=told,
         implementations=plan.implementations,
         blocks=await asyncio.to_thread(building_blocks, context),
-        recombine=pair,
+        recombine=named_as_shown(pair, elites) if pair else None,
     )
     if request.count > 0:
         asked = context.ablation.of_ideas(request)

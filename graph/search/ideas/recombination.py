@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.models.requests import TriedIdea
+from ridgeline.graph.models.requests import Elite, TriedIdea
 from ridgeline.graph.search.sources.tuning import FAR_BEHIND
 from ridgeline.tools.records.search import Candidate, Idea
 from ridgeline.tools.records.vocabulary import IdeaOutcome
@@ -33,6 +33,20 @@ def pair_to_recombine(archive: Archive, tried: Sequence[TriedIdea]) -> tuple[str
         if is_near and is_apart and first.best_candidate_id and second.best_candidate_id:
             return first.best_candidate_id, second.best_candidate_id
     return None
+
+
+def named_as_shown(pair: tuple[str, str], elites: Sequence[Elite]) -> tuple[str, str]:
+    """Return the kernels of a pair by the names under which a prompt shows them.
+
+    Of kernels that differ in tuned constants alone it shows the first of `elites`, which hold the pair. Another one is the
+    best of its idea where the timing in turns ranked otherwise than the search.
+    """
+    written = {elite.candidate_id: elite.written_id for elite in elites}
+    shown: dict[str, str] = {}
+    for elite in elites:
+        shown.setdefault(elite.written_id, elite.candidate_id)
+    first, second = (shown.get(written.get(name, name), name) for name in pair)
+    return first, second
 
 
 def _origins(idea_id: str, ideas: Mapping[str, Idea], candidates: Mapping[str, Candidate]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Whether all of a tensor is finite, without masks of its size."""
+"""The finiteness of a whole tensor, found without masks of its size."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ import pytest
 from tests.candidates import candidate_of
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.graph.models.requests import TriedIdea
-from ridgeline.graph.search.ideas.recombination import pair_to_recombine
+from ridgeline.graph.models.requests import Elite, TriedIdea
+from ridgeline.graph.search.ideas.recombination import named_as_shown, pair_to_recombine
 from ridgeline.tools.records.search import Idea
 from ridgeline.tools.records.vocabulary import Category, IdeaOutcome, Origin
 
@@ -78,3 +78,13 @@ def test_what_was_joined_waits_for_two_further_improvements(story: Story) -> Non
     assert story.pair() is None
     story.add("r3i1", 1.7, parent="r1i1k")
     assert story.pair() == ("r3i0k", "r3i1k")
+
+
+def test_a_pair_is_named_by_the_points_of_sweeps_that_are_shown() -> None:
+    points = {"r2i2v1a0t1": "r2i2v1a0", "r2i0v1a0": "", "r2i2v1a0t4": "r2i2v1a0", "r2i0v1a0t5": "r2i0v1a0"}
+    elites = [
+        Elite(candidate_id=name, idea_title="", source="", median_ms=1.0, speedup=1.2, tuned_from=written)
+        for name, written in points.items()
+    ]
+    assert named_as_shown(("r2i2v1a0t4", "r2i0v1a0t5"), elites) == ("r2i2v1a0t1", "r2i0v1a0")
+    assert named_as_shown(("r2i2v1a0t4", "r1i3v0a0"), elites) == ("r2i2v1a0t1", "r1i3v0a0")
