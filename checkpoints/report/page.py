@@ -58,6 +58,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
+from ridgeline.tools.records.vocabulary import Status
 
 
 def render_report(
@@ -153,7 +154,7 @@ def _about_best(archive: Archive, result: dict[str, Any], records: SearchRecords
         "is_certified": is_certified,
         "ranking": RANKING,
         "compared": COMPARED,
-        "headline": _headline(best, certificate),
+        "headline": _headline(best, certificate) if best else _no_headline(archive),
         "seed_words": seed_words(best, result["state"]).capitalize() if best else "",
         "place": name_of_place(result["state"], certified=is_certified).capitalize(),
         "best_configuration": best_configuration(best or {}),
@@ -185,9 +186,20 @@ def _about_kernels(result: dict[str, Any], records: SearchRecords) -> dict[str, 
     }
 
 
-def _headline(best: dict[str, Any] | None, certificate: dict[str, Any] | None) -> dict[str, str]:
-    if not best:
-        return {"figure": "—", "text": "No kernel passed verification.", "css": "none"}
+def _no_headline(archive: Archive) -> dict[str, str]:
+    """Return the headline of a page without a best kernel."""
+    judged = archive.evaluations()
+    text = (
+        "No kernel was judged yet."
+        if not judged
+        else "No kernel was certified as faster than eager PyTorch."
+        if any(each.status is Status.OK for each in judged)
+        else "No kernel passed verification."
+    )
+    return {"figure": "—", "text": text, "css": "none"}
+
+
+def _headline(best: dict[str, Any], certificate: dict[str, Any] | None) -> dict[str, str]:
     speedup = best["speedup"] or 0.0
     is_certified = certifies(certificate, best["id"])
     standing = "certified" if is_certified else doubt(best, certified=False)

@@ -28,7 +28,7 @@ LABEL_WORDS: Mapping[str, str] = {
     Label.LAUNCH_BOUND: "so short that starting it dominates",
     Label.BUSY_MACHINE: "other programs took cores while it was timed, so its times are unreliable",
     Label.NONDETERMINISTIC: "its results differ a little from call to call",
-    Label.SHAPE_SPECIALISED: "made for this shape, not right at every other one tried",
+    Label.SHAPE_SPECIALISED: "made for this shape, wrong at some or all others tried",
     Label.QUARANTINED: "a gain too large to be believed yet",
     Label.AUDITED: "an unusual gain, confirmed by a second measurement",
     Label.NO_SANDBOX: "ran without isolation",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.runs.folders import find_run
-from ridgeline.checkpoints.winner import winner_of
+from ridgeline.checkpoints.winner import why_none, winner_of
 from ridgeline.graph.library.blocking import run_blocking
 from ridgeline.graph.library.run import Run
 from ridgeline.graph.session.arguments import checked
@@ -73,8 +73,8 @@ class _Loadable:
 def _read(path: Path, *, takes_uncertified: bool, takes_any_cpu: bool) -> _Loadable:
     with Archive.open_read_only(path) as archive:
         winner = winner_of(archive, str(path), advice=BY_HAND)
-    if winner is None:
-        raise RunError(f"{path}: has no winner to load: no kernel was right")
+        if winner is None:
+            raise RunError(f"{path}: has no winner to load: {why_none(archive)}")
     candidate = winner.best.candidate
     if not winner.is_certified and not takes_uncertified:
         raise RunError(

@@ -16,7 +16,7 @@ from pathlib import Path
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.runs.folders import state_now
 from ridgeline.checkpoints.storage.errors import storage_errors
-from ridgeline.checkpoints.winner import Winner, winner_of
+from ridgeline.checkpoints.winner import Winner, why_none, winner_of
 from ridgeline.graph.shipping.contract import make_contract, reason_against_shipping
 from ridgeline.graph.shipping.foreign import expect_known_words, has_foreign_reference
 from ridgeline.graph.shipping.package import Files, hf_files, package_files
@@ -96,10 +96,11 @@ def _read_winner(run: Path, *, takes_uncertified: bool) -> Winner:
     with Archive.open_read_only(run) as archive:
         winner = winner_of(archive, run.resolve().name)
         is_running = state_now(run, archive.run()) == RunState.RUNNING
+        missing = "" if winner else why_none(archive)
     if winner is None and is_running:
         raise RunError(f"{run}: is still running and has no right kernel to ship yet; {_meanwhile(run)}")
     if winner is None:
-        raise RunError(f"{run}: has no winner to ship: no kernel was right and faster")
+        raise RunError(f"{run}: has no winner to ship: {missing}")
     if winner.is_certified or takes_uncertified:
         return winner
     kernel = winner.best.candidate.id

@@ -165,7 +165,7 @@ def _tools_inside(tier: Tier) -> Check:
         is_fine=not reason,
         detail=f"a GPU's sanitizer and profiler: {reason}"
         if reason
-        else "a GPU's sanitizer and profiler can watch a kernel",
+        else "a GPU's sanitizer and profiler, where there is a GPU, can watch a kernel",
         is_needed=False,
     )
 

@@ -198,8 +198,16 @@ def test_report_says_how_the_search_ended(archive: Archive, state: str) -> None:
 def test_report_of_a_search_without_any_result_says_so(archive: Archive) -> None:
     page = _render(archive)
     read_page(page)
-    assert "No kernel passed verification." in page
+    assert "No kernel was judged yet." in page
     assert "No idea was tried." in page
+
+
+def test_a_page_without_a_winner_tells_wrong_kernels_from_right_ones_that_were_not_faster(
+    archive: Archive, story: SimpleNamespace
+) -> None:
+    story.fill(archive)
+    archive.save_run(RunRecord(best_id=""))
+    assert "No kernel was certified as faster than eager PyTorch." in _render(archive)
 
 
 def test_a_kernel_that_is_not_surely_faster_is_not_called_a_gain(archive: Archive, story: SimpleNamespace) -> None:

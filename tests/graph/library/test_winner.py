@@ -195,8 +195,13 @@ def test_what_cannot_be_loaded_says_so_before_anything_is_built(tmp_path: Path) 
         with pytest.raises(RunError, match=said):
             load(folder)
     Archive.open(tmp_path / "archive.sqlite").close()
-    with pytest.raises(RunError, match="has no winner to load"):
+    with pytest.raises(RunError, match="has no winner to load: no kernel was right"):
         load(tmp_path)
+    refused = write_run(tmp_path / "refused")
+    with Archive.open(refused / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(best_id=""))
+    with pytest.raises(RunError, match="no winner to load: no kernel was certified as faster than eager PyTorch"):
+        load(refused)
 
 
 def test_a_kernel_that_builds_other_than_it_was_certified_is_refused(tmp_path: Path) -> None:
