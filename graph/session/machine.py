@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from ridgeline.problems.syntax import missing_packages
 from ridgeline.tools.errors import BadReferenceError, DeviceError, ProblemError, SandboxError
+from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.records.printable import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.machine.waits import Listener, Wait
     from ridgeline.tools.records.problem import Device, Target
+
+logger = logger_of(__name__)
+
+_NAME_SHOWN = 80
+"""Characters of a device's name, which a run's archive from elsewhere may hold."""
 
 _JUDGES_NAME = "reference.py"
 """What tools/judge/worker/user_code.py, which a session may not import, calls every reference."""
@@ -45,20 +52,24 @@ def target_of(problem: ProblemSpec, device: str) -> Target:
 
 
 def target_of_parking(problem: ProblemSpec, device: str, begun: Device) -> tuple[Target, str]:
-    """Return the problem on the device of a search that has begun and parks, and why that device is not here, or "".
+    """Return the problem on the device of a search that has begun and parks, and that this machine lacks it, or "".
 
     Raises:
+        DeviceError: the device is here, and no compiler that builds for it.
         ProblemError: as `target_of` does.
     """
     from ridgeline.tools.local.engine import on_device
+    from ridgeline.tools.machine.devices import detect_device
 
     try:
-        target = target_of(problem, device)
+        here = detect_device(device)
     except DeviceError as error:
-        return on_device(problem, begun), str(error)
-    if target.device.arch == begun.arch:
-        return target, ""
-    return on_device(problem, begun), f"device {device}: {target.device.name} ({target.device.arch}), not {begun.arch}"
+        logger.info("%s", error)
+    else:
+        if (here.kind, here.arch) == (begun.kind, begun.arch):
+            return target_of(problem, device), ""
+    name = printable(begun.name)[:_NAME_SHOWN]
+    return on_device(problem, begun), f"{name} is not on this machine: what needs it waits; resume this run where it is"
 
 
 def _refuse_missing_packages(problem: ProblemSpec, source: str) -> None:

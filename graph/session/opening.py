@@ -222,10 +222,9 @@ async def _away_engine(
         is_stopping=is_stopping(stop),
     )
     async with opened as engine:
-        words = f"{search.away}; what needs {search.target.device.name} waits: resume this run on its machine"
-        logger.warning("%s", words)
+        logger.warning("%s", search.away)
         if on_event is not None:
-            on_event({"event": "warning", "message": words})
+            on_event({"event": "warning", "message": search.away})
         yield engine
 
 

@@ -118,7 +118,7 @@ class SearchRequest:
             models = self._models(problem, named, budget, replay, is_problems=not (self.models or begun.models))
         device = begun.device_name or (replay.device(self.device) if replay else self.device)
         rng_seed = replay.recording.run.rng_seed if replay else self.rng_seed
-        target, away = self._target(problem, device, replay, begun)
+        target, away = self._target(problem, device, replay, begun, is_local=is_local)
         search = ResolvedSearch(
             problem=problem,
             target=target,
@@ -141,11 +141,13 @@ class SearchRequest:
         _check(search, is_local=is_local and not search.replays_times)
         return search
 
-    def _target(self, problem: ProblemSpec, device: str, replay: Replay | None, begun: RunRecord) -> tuple[Target, str]:
+    def _target(
+        self, problem: ProblemSpec, device: str, replay: Replay | None, begun: RunRecord, *, is_local: bool
+    ) -> tuple[Target, str]:
         """Return the problem on its device, and why a search that parks has to do without that device here, or ""."""
         if replay:
             return replay.target(problem, device), ""
-        if self.park and begun.device is not None:
+        if self.park and is_local and begun.device is not None:
             return target_of_parking(problem, device, begun.device)
         return target_of(problem, device), ""
 

@@ -43,11 +43,11 @@ def check_same(run_dir: Path, begun: RunRecord, target: Target) -> None:
                 f"or give a run of {target.name}"
             )
         raise RunError(f"{run_dir}: the reference or its sizes changed since this search began; start anew")
-    arch = begun.device.arch if begun.device else None
-    if arch != target.device.arch:
-        raise RunError(
-            f"{run_dir}: begun on {arch}, this device is {target.device.arch}; resume it there or start anew"
-        )
+    device, here = begun.device, target.device
+    if device is None:
+        raise RunError(f"{run_dir}: does not say on which device it began: its archive is damaged; start anew")
+    if (device.kind, device.arch) != (here.kind, here.arch):
+        raise RunError(f"{run_dir}: begun on {device.arch}, this device is {here.arch}; resume it there or start anew")
     for name in ("interface", "tolerance", "call_timeout_s"):
         was, now = problem.get(name), getattr(target, name)
         if was != now:
@@ -105,6 +105,10 @@ async def input_of(
         return {"max_rounds": max_rounds} if max_rounds else {}
     if snapshot.tasks:  # not `next`, which leaves out a task that ended just before the search was cut
         return None  # any input would begin the graph anew
+    if context.is_away:  # a certificate that is dropped here could not be given again
+        if on_event is not None:
+            on_event({"event": "warning", "message": "this search is over, and goes on only where its device is"})
+        return RunState(outcome_of(snapshot.values))
     more = await extension(context, snapshot.values, max_rounds)
     if more.reason and on_event is not None:
         left = "nothing is left to do" if more.is_over else "only the certificate is left to do"

@@ -131,7 +131,7 @@ def check_driver(device: Device, compiler: str) -> None:
     Raises:
         DeviceError: the driver is too old; one line says what to do.
     """
-    offered, built = re.search(r"CUDA (\d+)\.(\d+)", device.driver), _release(compiler)
+    offered, built = re.search(r"CUDA (\d{1,4})\.(\d{1,4})", device.driver), _release(compiler)
     if offered is None or built is None:
         return
     if int(offered[1]) < int(built[1]):
@@ -149,7 +149,7 @@ def check_architecture(device: Device, compiler: str, builds_for: frozenset[str]
     """
     if not builds_for or device.arch.rstrip("af") in builds_for:
         return
-    numbers = {int(digits[0]) for name in (*builds_for, device.arch) if (digits := re.search(r"\d+", name))}
+    numbers = {int(digits[0]) for name in (*builds_for, device.arch) if (digits := re.search(r"\d{1,4}", name))}
     is_dropped = device.arch.rstrip("af") == f"sm_{min(numbers)}"
     built = _release(compiler)
     toolkit = f"CUDA {built[1]}.{built[2]}" if built else "the one found"

@@ -12,6 +12,7 @@ from tests.candidates import candidate_of
 from tests.graph.cli.command_line import ridgeline
 from tests.graph.mailbox_agent import drop_answers
 from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
 from tests.graph.session.test_session import options
 from tests.tools.conftest import exp_problem
 
@@ -19,10 +20,11 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.models.mailbox.model import LaterModel
-from ridgeline.graph.session.machine import open_away_engine
+from ridgeline.graph.session.machine import open_away_engine, target_of_parking
+from ridgeline.graph.session.options import find_problem
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.engine import CompileTask, VerifyTask
-from ridgeline.tools.errors import DeviceAway, RunError
+from ridgeline.tools.errors import DeviceAway, DeviceError, RunError
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind, Origin, Status
 
@@ -39,12 +41,12 @@ H200 = Device(
 )
 
 
-def move(run: Path, arch: str) -> str:
+def move(run: Path, arch: str, kind: DeviceKind = DeviceKind.CPU) -> str:
     """Let a run have begun on a processor of this architecture; return the one that it was."""
     with Archive.open(run, create=False) as archive:
         device = archive.run().device
         assert device is not None
-        archive.save_run(RunRecord(device=dataclasses.replace(device, name="Elsewhere 9000", arch=arch)))
+        archive.save_run(RunRecord(device=dataclasses.replace(device, name="Elsewhere 9000", arch=arch, kind=kind)))
     return device.arch
 
 
@@ -62,7 +64,7 @@ async def test_answers_are_taken_up_without_the_device_and_kernels_wait_for_it(t
     ideas = await run_search(again, models=[MAILBOX], on_event=told.append)
     assert (ideas.state, ideas.waiting, ideas.unjudged) == ("waiting", 2, 0)
     warned = [event["message"] for event in told if event["event"] == "warning"]
-    assert any("what needs Elsewhere 9000 waits: resume this run on its machine" in words for words in warned)
+    assert "Elsewhere 9000 is not on this machine: what needs it waits; resume this run where it is" in warned
 
     drop_answers(tmp_path / "run", at_most=1)
     one = await run_search(again, models=[MAILBOX])
@@ -90,6 +92,43 @@ async def test_the_command_line_says_that_kernels_wait_for_the_device(tmp_path: 
     assert "2 kernels waiting for Elsewhere 9000; go on: " in resumed.stdout
     shown = ridgeline("show", str(tmp_path / "run"), cwd=tmp_path)
     assert "parked: 2 kernels waiting for Elsewhere 9000; go on: " in shown.stdout
+
+
+async def test_a_search_that_is_over_keeps_its_certificate_where_its_device_is_not(tmp_path: Path) -> None:
+    search = {"rounds": 1, "ideas": 2, "implementations": 1}
+    done = await run_search(options(tmp_path, search=search), engine=MemoryEngine(), models=[ScriptedModel()])
+    assert done.certified
+    move(tmp_path / "run", "elsewhere-9")
+    more = options(tmp_path, park=True, resume=True, max_rounds=3, search=search)
+    told: list[Any] = []
+    again = await run_search(more, models=[ScriptedModel()], on_event=told.append)
+    assert (again.state, again.certified) == ("finished", True)
+    assert (tmp_path / "run" / "certificate.json").exists()
+    assert any("goes on only where its device is" in str(event.get("message")) for event in told)
+
+
+async def test_a_device_of_the_same_architecture_and_another_kind_is_another_one(tmp_path: Path) -> None:
+    again, here = await begun(tmp_path)
+    move(tmp_path / "run", here, kind=DeviceKind.CUDA)
+    assert (await run_search(again, models=[MAILBOX])).state == "waiting"
+    with pytest.raises(RunError, match="resume it there or start anew"):
+        await run_search(dataclasses.replace(again, park=False), models=[MAILBOX])
+
+
+async def test_a_hosts_engine_does_not_stand_for_another_device(tmp_path: Path) -> None:
+    again, _ = await begun(tmp_path)
+    with pytest.raises(RunError, match="begun on elsewhere-9, this device is "):
+        await run_search(again, engine=MemoryEngine(), models=[MAILBOX])
+
+
+def test_a_gpu_that_is_here_without_its_compiler_is_not_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_compiler(device: Device) -> None:
+        raise DeviceError("no nvcc on this machine")
+
+    monkeypatch.setattr("ridgeline.tools.machine.devices.detect_device", lambda name: H200)
+    monkeypatch.setattr("ridgeline.tools.build.toolchain.toolchain_for", no_compiler)
+    with pytest.raises(DeviceError, match="no nvcc on this machine"):
+        target_of_parking(find_problem("softmax"), "cuda", H200)
 
 
 async def test_a_search_that_does_not_park_is_refused_on_another_device(tmp_path: Path) -> None:

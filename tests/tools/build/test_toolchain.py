@@ -106,3 +106,7 @@ def test_without_nvcc_a_gpu_is_refused_with_the_remedy_and_a_cpu_is_not(
     ):
         toolchain_for(_gpu("580.1, CUDA 13.0"))
     assert toolchain_for(detect_device("cpu")).compiler == tmp_path / "g++"
+
+
+def test_a_version_that_no_driver_has_is_not_read_as_one() -> None:
+    check_driver(_gpu(f"CUDA {'9' * 5000}.1"), NVCC_13)
