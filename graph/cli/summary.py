@@ -25,7 +25,7 @@ from ridgeline.checkpoints.report.wording import (
     unproven_words,
 )
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.records.printable import printable
+from ridgeline.tools.records.printable import printable_name
 from ridgeline.tools.records.vocabulary import Origin, RunState
 from ridgeline.tools.wording import counted, medians_words, ratio_words
 
@@ -135,7 +135,7 @@ def _rounded_up(amount: float) -> str:
 
 def device_name(report: Mapping[str, Any]) -> str:
     """Return the name of the device that a run measures on, as its result.json has it."""
-    return printable((report.get("device") or {}).get("name") or "its device")[:80]
+    return printable_name((report.get("device") or {}).get("name") or "its device")
 
 
 def waiting_words(count: int, run_dir: Path, *, device: str, batched: int = 0, unjudged: int = 0) -> str:

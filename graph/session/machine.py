@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ridgeline.problems.syntax import missing_packages
 from ridgeline.tools.errors import BadReferenceError, DeviceError, ProblemError, SandboxError
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.records.printable import printable
+from ridgeline.tools.records.printable import printable_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from ridgeline.tools.records.problem import Device, Target
 
 logger = logger_of(__name__)
-
-_NAME_SHOWN = 80
-"""Characters of a device's name, which a run's archive from elsewhere may hold."""
 
 _JUDGES_NAME = "reference.py"
 """What tools/judge/worker/user_code.py, which a session may not import, calls every reference."""
@@ -68,7 +65,7 @@ def target_of_parking(problem: ProblemSpec, device: str, begun: Device) -> tuple
     else:
         if (here.kind, here.arch) == (begun.kind, begun.arch):
             return target_of(problem, device), ""
-    name = printable(begun.name)[:_NAME_SHOWN]
+    name = printable_name(begun.name)
     return on_device(problem, begun), f"{name} is not on this machine: what needs it waits; resume this run where it is"
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_NAME_SHOWN = 80
+"""Characters of a name; an archive from elsewhere may hold one of any length."""
+
 
 def printable(text: str, *, keeps: str = "") -> str:
     """Return a text with a blank for each character that prints nothing, but for those in `keeps`.
@@ -12,3 +15,8 @@ def printable(text: str, *, keeps: str = "") -> str:
     for kept in keeps:
         rest = rest.replace(kept, "")
     return text if rest.isprintable() else "".join(c if c.isprintable() or c in keeps else " " for c in text)
+
+
+def printable_name(name: str) -> str:
+    """Return a name as it is printed within a line: whole up to 80 characters."""
+    return printable(name)[:_NAME_SHOWN]
