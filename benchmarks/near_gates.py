@@ -1,12 +1,13 @@
 """How often verifications of one kernel agree: kernels near a gate, each verified again under fresh secrets.
 
-    PYTHONPATH=src python benchmarks/near_gates.py [KERNEL …] [--verifications 50]
+    PYTHONPATH=src python benchmarks/near_gates.py [KERNEL …] [--device cuda] [--verifications 50]
 
 The first verdict is a search's. Each further one draws secrets of its own; `share` is how many of these agree with the
 first one, in their status and in their precision class. The kernels lie in `near_gates/`: Winograd's convolutions
 F(2x2, 3x3) and F(4x4, 3x3), a softmax with a polynomial for its exponential, a layer norm in one pass, a product of sums
-of two bf16 numbers, and Strassen's product with four levels, and with five, whose error is the gate itself. Each entry
-is written as it ends, beside those that the file holds already.
+of two bf16 numbers, and Strassen's product with four levels, and with five, whose error is the gate itself. On a GPU it is
+an attention in fp16 that a language model wrote, on Hopper's tensor cores. Each entry is written as it ends, beside those
+that the file holds already.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 from ridgeline.tools.records.results import Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Purpose
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Purpose
 
 FOLDER = Path(__file__).parent / "near_gates"
+SUFFIXES = {DeviceKind.CPU: ".cpp", DeviceKind.CUDA: ".cu"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,8 @@ class NearGate:
 
     reference: str
     parts: tuple[str, ...]
+    device: DeviceKind = DeviceKind.CPU
+    tolerance: PrecisionClass = PrecisionClass.FP32
 
     def target(self, name: str, device: Device) -> Target:
         """Return its problem, not yet described."""
@@ -49,13 +53,13 @@ class NearGate:
             name=name,
             reference_source=source,
             interface=Interface.C,
-            tolerance=PrecisionClass.FP32,
+            tolerance=self.tolerance,
             device=device,
         )
 
     def candidate(self, problem: Target) -> Candidate:
         """Return it as a candidate for its problem."""
-        source = "".join((FOLDER / f"{part}.cpp").read_text() for part in self.parts)
+        source = "".join((FOLDER / part).with_suffix(SUFFIXES[self.device]).read_text() for part in self.parts)
         return kernel_of(problem, source, name=problem.name)
 
 
@@ -67,6 +71,9 @@ KERNELS = {
     "split_bf16": NearGate(reference="product", parts=("split_bf16",)),
     "strassen_4": NearGate(reference="product", parts=("levels_4", "strassen")),
     "strassen_5": NearGate(reference="product", parts=("levels_5", "strassen")),
+    "attention": NearGate(
+        reference="attention", parts=("attention",), device=DeviceKind.CUDA, tolerance=PrecisionClass.FP16
+    ),
 }
 
 
@@ -112,9 +119,8 @@ def agreement(first: Verdict, others: Sequence[Verdict]) -> dict[str, Any]:
     }
 
 
-async def measure(names: Sequence[str], number: int, folder: Path) -> None:
+async def measure(names: Sequence[str], device: Device, number: int, folder: Path) -> None:
     """Verify each kernel, and write its entry."""
-    device = detect_device("cpu")
     for name in names:
         engine = LocalEngine(cache_dir=folder, log=folder / "engine.log")
         try:
@@ -123,18 +129,21 @@ async def measure(names: Sequence[str], number: int, folder: Path) -> None:
             await engine.aclose()
         entry = agreement(first, others)
         print(name, entry)
-        merge_result("near-gates-cpu", {name: {**entry, "measured": provenance()}}, device=device)
+        merge_result(f"near-gates-{device.kind}", {name: {**entry, "measured": provenance()}}, device=device)
 
 
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kernels", nargs="*", metavar="KERNEL", default=list(KERNELS))
+    parser.add_argument("kernels", nargs="*", metavar="KERNEL", default=[], help="default: all of the device's")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--verifications", type=int, default=50)
     args = parser.parse_args()
+    device = detect_device(args.device)
+    names = args.kernels or [name for name, kernel in KERNELS.items() if kernel.device is device.kind]
     with tempfile.TemporaryDirectory(prefix="ridgeline-near-gates-") as folder:
         Path(folder).chmod(0o755)  # confined code may be another user
-        asyncio.run(measure(args.kernels, args.verifications, Path(folder)))
+        asyncio.run(measure(names, device, args.verifications, Path(folder)))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ Only a softmax in fp8 is as wrong as noise.
 
 A trial's gate is a multiple of the class's own error on that very trial (the reference's operands rounded to the class,
 then computed in float64), and never below the class's nominal gate: inputs with a large mean lose digits in every
-kernel alike.
+kernel alike. Where a row or an element comes near such a limit, what sums lose counts as well (`SUM_ERROR`).
 """
 
 from __future__ import annotations
@@ -36,6 +36,19 @@ OWN_MULTIPLE: Mapping[PrecisionClass, float] = {
     PrecisionClass.FP8: 2.0,
 }
 """Multiple of the class's own error that is allowed: another order of summation, one more rounding."""
+
+SUM_ERROR: Mapping[PrecisionClass, float] = {
+    PrecisionClass.FP32: 2.0**-23,
+    PrecisionClass.TF32: 2.0**-21,
+    PrecisionClass.FP16: 2.0**-21,
+    PrecisionClass.BF16: 2.0**-21,
+    PrecisionClass.FP8: 2.0**-21,
+}
+"""Relative change of the operands that moves an output as far as sums in fp32 do: another order of them, and in the other
+classes tensor cores, which cut every product off at the last bits of the largest.
+
+It counts where large terms nearly cancel: two scores of 50,000 of an attention whose difference chooses between two rows.
+Few rows are so, and the largest error of few is another one in every kernel and under every secret."""
 
 ROW_SLACK: Mapping[PrecisionClass, float] = {
     PrecisionClass.FP32: 64.0,
@@ -117,6 +130,11 @@ class Gate:
         """Return whether all three distances are within the gate."""
         return all(use.is_within for use in self.uses(errors))
 
+    def is_nearly_used_up(self, errors: Errors) -> bool:
+        """Return whether a row or an element is beyond half of its limit in an output that is right as a whole."""
+        overall, *worst = self.uses(errors)
+        return overall.is_within and any(use.factor > NEAR_LIMIT for use in worst)
+
     def uses(self, errors: Errors) -> tuple[LimitUse, LimitUse, LimitUse]:
         """Return each distance beside its limit."""
         return (
@@ -126,16 +144,18 @@ class Gate:
         )
 
 
-def gate_for(precision: PrecisionClass, own: Errors, *, tightened: bool = False) -> Gate:
+def gate_for(precision: PrecisionClass, own: Errors, *, sums: Errors | None = None, tightened: bool = False) -> Gate:
     """Return a trial's gate for a class, given the class's own error on that trial.
 
-    `tightened` drops the nominal gate, so that only the multiple of the class's own error counts.
+    `sums` is what `SUM_ERROR` does to the trial; only the limits of rows and elements know it. `tightened` drops the
+    nominal gate, so that only the multiple of the class's own error counts.
     """
     nominal, multiple = (0.0 if tightened else NOMINAL_GATE[precision]), OWN_MULTIPLE[precision]
+    worst = own.merged(sums) if sums else own
     return Gate(
         overall=max(nominal, multiple * own.overall),
-        row=max(ROW_SLACK[precision] * nominal, multiple * own.worst_row),
-        element=max(ELEMENT_SLACK[precision] * nominal, multiple * own.worst_element),
+        row=max(ROW_SLACK[precision] * nominal, multiple * worst.worst_row),
+        element=max(ELEMENT_SLACK[precision] * nominal, multiple * worst.worst_element),
     )
 
 

@@ -45,13 +45,14 @@ def trial_of(part: str) -> str:
 
 @dataclass(slots=True)
 class Case:
-    """One trial's inputs, its expected outputs, and each precision class's own error on it."""
+    """One trial's inputs, its expected outputs, each precision class's own error on it, and what its sums lose."""
 
     name: str
     inputs: Tensors
     parameters: dict[str, torch.Tensor]
     expected: tuple[Expected, ...]
     own: dict[PrecisionClass, Errors | None] = field(default_factory=dict)  # None: the class cannot hold these numbers
+    sums: dict[PrecisionClass, Errors | None] = field(default_factory=dict)  # None: nothing can be told
     fits: bool = True  # PyTorch's own output is finite wherever the expected one is: fp16 ends at 65504
 
     @property

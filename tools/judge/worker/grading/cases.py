@@ -25,14 +25,14 @@ from ridgeline.tools.judge.worker.grading.case import (
     fits_type,
     trial_of,
 )
-from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors, worst_of
+from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors, sum_errors, worst_of
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
-from ridgeline.tools.records.precision import Errors
+from ridgeline.tools.records.precision import SUM_ERROR, Errors
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
@@ -75,6 +75,7 @@ class CaseBook:
         self._kept: dict[str, Case] = {}
         self._held: dict[str, Case] = {}  # one at most
         self._own: dict[str, dict[PrecisionClass, Errors | None]] = {}
+        self._sums: dict[str, dict[PrecisionClass, Errors | None]] = {}
         self._fits: dict[str, bool] = {}  # of the cases that were made, also of those that are gone
         self._dtypes = tuple(torch_dtype(spec.dtype) for spec in reference.signature.with_role(Role.OUTPUT))
 
@@ -102,6 +103,7 @@ class CaseBook:
             self._kept.pop(name, None)
             self._held.pop(name, None)
             self._own.pop(name, None)
+            self._sums.pop(name, None)
             self._fits.pop(name, None)
 
     def forget_all(self) -> None:
@@ -113,6 +115,7 @@ class CaseBook:
     def forget_errors(self) -> None:
         """Drop what is known of all cases by their names alone: other parameters are used from now on."""
         self._own.clear()
+        self._sums.clear()
         self._fits.clear()
 
     # ------------------------------------------------------------------------------------------------------ parameters
@@ -211,7 +214,8 @@ class CaseBook:
             inputs, parameters = self.contents(name)
             nothing = tuple(torch.empty(0, dtype=dtype) for dtype in self._dtypes)  # no output is exact
             expected = expected_of(self._reference, inputs, parameters, nothing)
-        return Case(name, inputs, parameters, expected, self._own[name], fits=self._fits[name])
+        sums = self._sums.setdefault(name, {})
+        return Case(name, inputs, parameters, expected, self._own[name], sums, fits=self._fits[name])
 
     def _computed(self, name: str) -> Case:
         inputs, parameters = self.contents(name)
@@ -221,7 +225,8 @@ class CaseBook:
         own = self._own.setdefault(name, {})
         if PrecisionClass.FP32 not in own:
             own[PrecisionClass.FP32] = errors_of(native, expected)
-        return Case(name, inputs, parameters, expected, own, fits=fits_type(native, expected))
+        sums = self._sums.setdefault(name, {})
+        return Case(name, inputs, parameters, expected, own, sums, fits=fits_type(native, expected))
 
     # --------------------------------------------------------------------------------------------------- class errors
 
@@ -231,6 +236,13 @@ class CaseBook:
             with self._scalars_of(case.name):
                 case.own[precision] = self._measure_own(case, precision)
         return case.own[precision]
+
+    def sum_errors(self, case: Case, precision: PrecisionClass) -> Errors | None:
+        """Return what a class's sums lose of a case, computed once; None when nothing can be told of it."""
+        if precision not in case.sums:
+            with self._scalars_of(case.name):
+                case.sums[precision] = sum_errors(self._reference, case, SUM_ERROR[precision])
+        return case.sums[precision]
 
     def own_of(self, name: str, precisions: tuple[PrecisionClass, ...]) -> dict[PrecisionClass, Errors | None]:
         """Return these classes' own errors on a case, which is made only for those that are not known yet."""

@@ -1,4 +1,7 @@
-"""A precision class's own error on a trial: the reference's operands rounded to the class, then computed in float64."""
+"""A precision class's own error on a trial: the reference's operands rounded to the class, then computed in float64.
+
+Beside it, what sums lose: operands that are off by a few units of fp32, computed in float64.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import functools
 
 import torch
 
+from ridgeline.tools.errors import BadReferenceError
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case, errors_of
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors
@@ -16,6 +21,7 @@ _ROUNDED_TO = {
     PrecisionClass.BF16: torch.bfloat16,
     PrecisionClass.FP8: torch.float8_e4m3fn,
 }
+_SIGNS_SEED = 1  # which operands are larger and which smaller: any choice does, and the same one gives the same limits
 _TF32_DROPPED_BITS = 13  # tf32 keeps 10 of float32's 23 mantissa bits
 
 
@@ -26,7 +32,35 @@ def rounding_errors(reference: Reference, case: Case, precision: PrecisionClass)
     with torch.no_grad():
         outputs = reference.run_double(inputs, parameters)
     stored = precision in _ROUNDED_TO
-    outputs = tuple(rounded(o, precision) if stored else o for o in outputs)
+    return _floating_errors(tuple(rounded(o, precision) if stored else o for o in outputs), case)
+
+
+def sum_errors(reference: Reference, case: Case, relative: float) -> Errors | None:
+    """Return what operands off by this part of themselves, either way, do to a case; None where nothing can be told.
+
+    That is so where the reference does not compute in float64, or where it gives no number so close to the case's own.
+    """
+    generator = torch.Generator(case.inputs[0].device).manual_seed(_SIGNS_SEED)
+    try:
+        with torch.no_grad():
+            inputs = tuple(_moved(t, relative, generator) for t in case.inputs)
+            parameters = {n: _moved(t, relative, generator) for n, t in case.parameters.items()}
+            outputs = reference.run_double(inputs, parameters)
+    except BadReferenceError:
+        return None
+    return _floating_errors(outputs, case)
+
+
+def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) -> torch.Tensor:
+    """Return a tensor in float64 with every value a little larger or smaller; integers and bools as they are."""
+    if not tensor.is_floating_point():
+        return tensor
+    factors = torch.empty(tensor.shape, dtype=torch.float32, device=generator.device)
+    factors.bernoulli_(0.5, generator=generator).mul_(2 * relative).add_(1 - relative)
+    return tensor.double().mul_(factors.to(tensor.device))
+
+
+def _floating_errors(outputs: Tensors, case: Case) -> Errors | None:
     floating = [(o, e) for o, e in zip(outputs, case.expected, strict=True) if not e.is_exact]
     return errors_of(tuple(o for o, _ in floating), tuple(e for _, e in floating))
 

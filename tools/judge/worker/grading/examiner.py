@@ -228,7 +228,7 @@ class Examiner:
         for difference in differences:
             errors = errors.merged(difference.errors)
         measured = self._classify(errors, case)
-        in_class = self._gate(case, measured).uses(errors) if measured in STRICTEST_FIRST else ()
+        in_class = self._gate(case, measured, errors).uses(errors) if measured in STRICTEST_FIRST else ()
         if self._is_crfm:
             found = LimitUse(measure=Measure.CRFM, figure=max(d.crfm for d in differences), limit=CRFM_TOLERANCE)
             return Grade(
@@ -239,7 +239,7 @@ class Examiner:
                 differences=differences,
                 nearest=nearest_limit(found, *in_class),
             )
-        gate, loosest = self._gate(case, self._accepted[-1]), strictness(self._accepted[-1])
+        gate, loosest = self._gate(case, self._accepted[-1], errors), strictness(self._accepted[-1])
         is_exact = measured is PrecisionClass.EXACT
         passed = is_exact or (measured is not None and strictness(measured) <= loosest)
         return Grade(
@@ -258,17 +258,23 @@ class Examiner:
         for precision in STRICTEST_FIRST[strictness(self._accepted[0]) : last + 1]:
             if errors.overall > _HOPELESS and strictness(precision) > strictness(self._accepted[-1]):
                 return None
-            own = self._book.own_errors(case, precision)
-            if own is not None and gate_for(precision, own, tightened=self._tightened).admits(errors):
+            if self._gate(case, precision, errors).admits(errors):
                 return precision
         return None
 
-    def _gate(self, case: Case, precision: PrecisionClass) -> Gate:
-        """Return the limits of a class; all 0 where it cannot hold these numbers."""
+    def _gate(self, case: Case, precision: PrecisionClass, errors: Errors) -> Gate:
+        """Return the limits of a class; all 0 where it cannot hold these numbers.
+
+        They know what sums lose only where these errors are near a limit that does not: few ever are.
+        """
         own = self._book.own_errors(case, precision)
         if own is None:
             return Gate(overall=0.0, row=0.0, element=0.0)
-        return gate_for(precision, own, tightened=self._tightened)
+        gate = gate_for(precision, own, tightened=self._tightened)
+        if not gate.is_nearly_used_up(errors):
+            return gate
+        sums = self._book.sum_errors(case, precision)
+        return gate_for(precision, own, sums=sums, tightened=self._tightened)
 
     def _graded(self, case: Case, outputs: Tensors) -> Graded:
         grade = self._grade(outputs, case)
