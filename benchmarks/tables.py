@@ -216,7 +216,7 @@ def near_gates() -> str:
         "one secret, four",
     ]
     rows = []
-    for name, entry in figures("near-gates-cpu").items():
+    for name, entry in (figures("near-gates-cpu") | figures("near-gates-cuda")).items():
         margin = entry["margin"]
         seconds = (f"{s:.2f} s" if (s := entry["verify_s"][how]) else "-" for how in ("judged_once", "judged_again"))
         rows.append(
