@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.graph.models.fences import apart, fenced
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Subject
 from ridgeline.graph.models.showing.outlines import cut_source
-from ridgeline.graph.models.showing.shortening import excerpt, with_short_lines
+from ridgeline.graph.models.showing.shortening import excerpt
 from ridgeline.graph.models.showing.shown_kernels import (
     ShownKernel,
     parent_kernels,
     readable_difference,
     told_kernels,
 )
+from ridgeline.graph.models.showing.subject_rows import device_rows, reference_lines
 from ridgeline.graph.models.showing.told_ideas import told_ideas
 from ridgeline.tools.machine.architecture import has_clusters
 from ridgeline.tools.records.dtypes import contiguous_strides
@@ -40,6 +41,8 @@ IDEATION_CHARS = 18_700
 """Of a request for ideas, about 5,200 tokens: the fastest kernel gets what the rest of it leaves."""
 LEAST_LEADER_CHARS = 2_500
 """Of the fastest kernel this much is shown in any case."""
+REPAIR_CONTEXT = 3
+"""Lines on both sides of what a failed source changed of its parent: who repairs it rebuilds it in the head."""
 FLOATS = ("float64", "float32", "float16", "bfloat16")
 """Types of what is no mask, length or table."""
 WRITE_BLOCK_CHARS = 20_000
@@ -61,7 +64,8 @@ def _environment() -> Environment:
     environment.globals["FLOATS"] = FLOATS
     environment.filters["argument_lines"] = argument_lines
     environment.filters["excerpt"] = excerpt
-    environment.filters["short_lines"] = with_short_lines
+    environment.filters["device_rows"] = device_rows
+    environment.filters["reference_lines"] = reference_lines
     environment.filters["cut"] = cut_source
     environment.filters["fenced"] = fenced
     environment.filters["apart"] = apart
@@ -149,7 +153,7 @@ def _changes_of_failed(request: KernelRequest) -> str:
     """
     if not request.is_repair or request.parent is None or request.unreadable:
         return ""
-    return readable_difference(request.parent.source, request.failed_source)
+    return readable_difference(request.parent.source, request.failed_source, REPAIR_CONTEXT)
 
 
 def render_request(request: IdeationRequest | KernelRequest) -> str:
