@@ -14,13 +14,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ridgeline.tools.errors import EngineError, RidgelineError
+import torch
+
+from ridgeline.tools.errors import EngineError, NoRoomError, RidgelineError
 from ridgeline.tools.judge import messages
 from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.messages import Load, Request
 from ridgeline.tools.judge.replies import Failed, JudgeFailureCode
-from ridgeline.tools.judge.worker.judge import ContentsRefusedError, Judge
-from ridgeline.tools.judge.worker.user_code import as_problem, named_line
+from ridgeline.tools.judge.worker.judge import Judge
+from ridgeline.tools.judge.worker.user_code import ContentsRefusedError, as_problem, named_line
 from ridgeline.tools.machine.lifeline import end_with_parent
 from ridgeline.tools.records.codec import Record
 
@@ -43,9 +45,20 @@ def serve(connection: socket.socket, hang_fd: int) -> None:
                 continue
             if judge is None:
                 raise EngineError("the judge was asked before it loaded a problem")
-            _answer(connection, method_of(type(request))(judge, request))
+            _answer(connection, answer(judge, request))
         except (RidgelineError, MemoryError, RuntimeError) as error:  # RuntimeError is torch's for all of its own
             _answer(connection, _lost_gpu(error, judge) or failure(error, request))
+
+
+def answer(judge: Judge, request: Request[Any]) -> Record:
+    """Return the judge's answer; where memory runs out, that of another try without what can be made again."""
+    method = method_of(type(request))
+    try:
+        return method(judge, request)
+    except (torch.OutOfMemoryError, NoRoomError):
+        pass  # and with it the frames that hold what was made so far
+    judge.make_room()
+    return method(judge, request)
 
 
 def _lost_gpu(error: Exception, judge: Judge | None) -> Failed | None:

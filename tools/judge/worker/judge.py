@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import gc
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-import torch
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.hang_limit import HangLimit
@@ -67,7 +65,7 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.renewal import Renewal
 from ridgeline.tools.judge.worker.timed_kinds import find_timed_kinds
 from ridgeline.tools.judge.worker.usable import check_usable
-from ridgeline.tools.judge.worker.user_code import named_line
+from ridgeline.tools.judge.worker.user_code import contents_may_be_refused
 from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import SkippedTrial
@@ -84,15 +82,6 @@ _RENEWAL_SCATTER_S = 1e-3
 
 _REDRAWS = 4
 """Secrets that are drawn for a trial until the reference takes it; the trials that it takes are known from the first."""
-
-_REFUSALS: tuple[type[Exception], ...] = (
-    torch.linalg.LinAlgError,  # type: ignore[attr-defined]  # public, and missing from its stub
-    ValueError,
-    IndexError,
-    ArithmeticError,
-    AssertionError,
-)
-"""Raised by a reference for values that it does not take."""
 
 
 class Judge:
@@ -289,7 +278,7 @@ class Judge:
 
     def check(self, request: Check) -> Trial:
         """Grade a set after a timed loop."""
-        with _contents_may_be_refused():
+        with contents_may_be_refused():
             return self._examiner.check(request.set_index)
 
     def find_unasked(self, request: FindUnasked) -> Unasked:
@@ -314,6 +303,13 @@ class Judge:
         self._device.copy_out_and_back(self.memory.outputs[request.set_index])
         return Done()
 
+    def make_room(self) -> None:
+        """Give back all that can be made again: memory ran out, and what a candidate takes of it cannot be known before."""
+        self._book.free()
+        self._modes.forget_results()
+        gc.collect()
+        self._device.give_back()
+
     def idle(self, _request: Idle) -> Idled:
         """Time next to nothing on the device: long when another process has work there."""
         return Idled(seconds=self._device.time_nothing())
@@ -328,22 +324,5 @@ class Judge:
 
     def loop(self, request: Loop) -> Looped:
         """Time the reference over rotating sets."""
-        with _contents_may_be_refused():
+        with contents_may_be_refused():
             return Looped(own_s=self._modes.loop(request.mode, request.sets, is_empty=request.is_empty))
-
-
-class ContentsRefusedError(BadReferenceError):
-    """The reference does not take contents that were made from its inputs."""
-
-
-@contextlib.contextmanager
-def _contents_may_be_refused() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        cause = error.__cause__ or error
-        if not isinstance(cause, _REFUSALS):
-            raise
-        raise ContentsRefusedError(
-            f"reference.py: forward() refuses contents that were made from get_inputs() for timing: {named_line(cause)}"
-        ) from error

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import re
 import sys
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import torch
@@ -116,3 +117,35 @@ def named_line(error: BaseException) -> str:
     words = " ".join(text.encode(errors="backslashreplace").decode().split())
     printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words[:_LONGEST_MESSAGE])
     return f"{type(error).__name__}: {printable}" if printable else type(error).__name__
+
+
+_REFUSALS: tuple[type[Exception], ...] = (
+    torch.linalg.LinAlgError,  # type: ignore[attr-defined]  # public, and missing from its stub
+    ValueError,
+    IndexError,
+    ArithmeticError,
+    AssertionError,
+)
+"""Raised by a reference for values that it does not take."""
+
+
+class ContentsRefusedError(BadReferenceError):
+    """The reference does not take contents that were made from its inputs."""
+
+
+@contextlib.contextmanager
+def contents_may_be_refused() -> Iterator[None]:
+    """Tell values that a reference does not take from its other errors.
+
+    Raises:
+        ContentsRefusedError: it refused them; one line says with what.
+    """
+    try:
+        yield
+    except Exception as error:
+        cause = error.__cause__ or error
+        if not isinstance(cause, _REFUSALS):
+            raise
+        raise ContentsRefusedError(
+            f"reference.py: forward() refuses contents that were made from get_inputs() for timing: {named_line(cause)}"
+        ) from error

@@ -16,7 +16,7 @@ from ridgeline.tools.judge.process import SharedRegion
 from ridgeline.tools.judge.replies import JudgeFailureCode, Missing
 from ridgeline.tools.judge.worker.__main__ import _lost_gpu, failure
 from ridgeline.tools.judge.worker.device import Cpu
-from ridgeline.tools.judge.worker.judge import _contents_may_be_refused
+from ridgeline.tools.judge.worker.user_code import contents_may_be_refused
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.vocabulary import ArgKind, PrecisionClass, Role
 
@@ -211,11 +211,11 @@ def _floats(region: SharedRegion) -> np.ndarray:
 
 
 def test_contents_that_the_reference_refuses_are_the_problem_s_fault_and_told_in_one_line() -> None:
-    with pytest.raises(ProblemError, match=r"refuses contents .* _LinAlgError") as caught, _contents_may_be_refused():
+    with pytest.raises(ProblemError, match=r"refuses contents .* _LinAlgError") as caught, contents_may_be_refused():
         torch.linalg.cholesky(torch.zeros(2, 2))
     failed = failure(caught.value, Loop(mode=ReferenceMode.EAGER, sets=(0,)))
     assert (failed.code, "\n" in failed.message) == (JudgeFailureCode.REFERENCE, False)
-    with pytest.raises(RuntimeError, match="no room"), _contents_may_be_refused():
+    with pytest.raises(RuntimeError, match="no room"), contents_may_be_refused():
         raise RuntimeError("no room")
 
 

@@ -97,6 +97,11 @@ class CaseBook:
         """Free the case that is held: its memory is wanted for something else."""
         self._held.clear()
 
+    def free(self) -> None:
+        """Free every case; what is known of their errors stays."""
+        self._kept.clear()
+        self._held.clear()
+
     def forget(self, *names: str) -> None:
         """Drop cases and their classes' errors: their contents have changed."""
         for name in names:
@@ -108,8 +113,7 @@ class CaseBook:
 
     def forget_all(self) -> None:
         """Drop every case and the classes' errors: another secret is drawn from."""
-        self._kept.clear()
-        self._held.clear()
+        self.free()
         self.forget_errors()
 
     def forget_errors(self) -> None:
