@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.graph.scripted_model import ScriptedModel, faster_each_round
 from tests.graph.session.test_session import options
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.recording.file import write_recording
+from ridgeline.checkpoints.recording.file import read_recording, write_recording
 from ridgeline.graph.session.session import run_search
 
 pytestmark = pytest.mark.long
@@ -54,6 +55,54 @@ def test_variants_are_compared_at_equal_tokens_and_alike_in_every_run(recording:
     assert revision["ended"] != "finished"  # its rounds do not end it: tokens do, or the recording
 
 
+def changed(recording: Path, to: Path, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Path:
+    """Write a recording with its calls as `change` makes them; None leaves one out."""
+    lines = [json.loads(line) for line in recording.read_text().splitlines()]
+    records = [(line, change(line["record"]) if line["what"] == "call" else line["record"]) for line in lines]
+    to.write_text("".join(json.dumps(line | {"record": record}) + "\n" for line, record in records if record))
+    return to
+
+
+def test_a_recording_that_breaks_off_inside_a_round_is_searched_in_the_rounds_before_it(
+    recording: Path, tmp_path: Path
+) -> None:
+    def without_one_of_the_last_round(call: dict[str, Any]) -> dict[str, Any] | None:
+        return None if call["call_id"] == "r2i0v0a0:write" else call
+
+    ablation = import_module("ablation")
+    entry = ablation.measure(changed(recording, tmp_path / "cut.jsonl", without_one_of_the_last_round), ["full"])
+    assert (entry["rounds"], entry["rounds_begun"]) == (1, 2)
+    assert (entry["variants"]["full"]["ended"], entry["variants"]["full"]["asked_alike"]) == ("finished", 1.0)
+    assert "1 rounds of 2 (the last was recorded in part)" in ablation.told(entry)
+    whole = ablation.measure(recording, ["full"])
+    assert (whole["rounds"], whole["rounds_begun"]) == (2, 2) and "of 2" not in ablation.told(whole)
+    assert 0 < entry["tokens"] < whole["tokens"]
+
+
+def test_a_search_that_asks_what_was_not_recorded_says_so_in_brief(recording: Path, tmp_path: Path) -> None:
+    def without_one(call: dict[str, Any]) -> dict[str, Any] | None:
+        return None if call["call_id"] == "r1i0v0a0:write" else call
+
+    ablation = import_module("ablation")
+    entry = ablation.measure(changed(recording, tmp_path / "cut.jsonl", without_one), ["full"])
+    assert entry["variants"]["full"]["ended"] == "not recorded: r1i0v0a0:write"
+
+
+def test_answers_without_stated_tokens_count_by_their_length_and_that_of_their_prompts(
+    recording: Path, tmp_path: Path
+) -> None:
+    """So a mailbox records them that was not told otherwise."""
+
+    def unstated(call: dict[str, Any]) -> dict[str, Any]:
+        return call | {"usage": call["usage"] | {"input_tokens": 0, "output_tokens": 0}}
+
+    ablation = import_module("ablation")
+    entry = ablation.measure(changed(recording, tmp_path / "unstated.jsonl", unstated), ["full"])
+    replies = sum(len(call.reply["text"]) for call in read_recording(recording).calls if call.reply)
+    assert entry["tokens"] > replies / 3.6 + 1000 * 3
+    assert entry["variants"]["full"]["best_at"][0] != entry["variants"]["full"]["best_at"][-1]
+
+
 def test_the_table_has_a_row_for_each_variant(recording: Path) -> None:
     ablation = import_module("ablation")
     rows = ablation.table(ablation.measure(recording, ["full", "novelty"])["variants"]).splitlines()
@@ -69,7 +118,7 @@ def test_figures_are_written_with_what_is_needed_to_repeat_them(
     monkeypatch.setattr("sys.argv", ["ablation.py", str(recording), "--only", "full"])
     ablation.main()
     written = json.loads((tmp_path / "ablation.json").read_text())
-    assert list(written["figures"]) == ["run"]
+    assert list(written["figures"]) == ["toy"]
     assert written["command"].startswith("python ablation.py")
     assert "full" in capsys.readouterr().out
     monkeypatch.setattr("sys.argv", ["ablation.py", str(recording), "--only", "memry"])
