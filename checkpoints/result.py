@@ -14,6 +14,7 @@ from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.history.gains import measured_side_by_side
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.history.lineage import certificate_of, finding, history, lineage
+from ridgeline.checkpoints.history.named_stages import named_stages
 from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best, without_figure
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.errors import record_errors
@@ -81,6 +82,7 @@ def build_result(archive: Archive) -> dict[str, Any]:
     costs = archive.ledger_totals()
     calls = Journal(archive).totals()
     rounds = history(archive)
+    stages = named_stages(archive)
     result: dict[str, Any] = finite(
         {
             "schema_version": SCHEMA_VERSION,
@@ -96,6 +98,7 @@ def build_result(archive: Archive) -> dict[str, Any]:
             "floor_ms": baselines.floor.floor_ms if baselines else None,
             "tokens": calls["input_tokens"] + calls["output_tokens"],
             "repair_share": repair_share(calls),
+            "largest_stage": {"ideas": stages.ideas, "named": stages.named},
             "usd": calls["usd"],
             "unpriced_calls": calls["unpriced"],
             "cpu_seconds": costs["cpu_s"],
@@ -245,7 +248,7 @@ def show_run(archive: Archive) -> dict[str, Any]:
             **{k: result[k] for k in ("problem", "device", "baselines", "floor_ms")},
             "best": best | {"source_path": _written_path(archive, best)} if best else None,
             "state": run.state.value if run.state else result["state"],  # also "running"
-            **{k: result[k] for k in ("without", "replay")},
+            **{k: result[k] for k in ("without", "replay", "largest_stage")},
             "rounds": result["history"],
             "ideas": [result.to_json() for result in idea_results(archive)],
             "lineage": lineage(archive, best["id"]) if best else [],

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.tools.records.keys import OWN_WORK, step_key
 from ridgeline.tools.records.results import Evaluation, Profile
 from ridgeline.tools.records.vocabulary import Purpose
+
+_PROFILED = (Purpose.TUNE, Purpose.SEARCH, Purpose.CERTIFY)
 
 
 def read_diagnosis(archive: Archive, evaluation: Evaluation | None) -> str:
@@ -18,9 +22,9 @@ def read_diagnosis(archive: Archive, evaluation: Evaluation | None) -> str:
         return diagnosis(Profile.from_json(profile))
 
 
-def find_profile(archive: Archive, candidate_id: str) -> Profile | None:
-    """Return the profile that the search made of a kernel, else the one of its certificate; None without either."""
-    for purpose in (Purpose.TUNE, Purpose.SEARCH, Purpose.CERTIFY):
+def find_profile(archive: Archive, candidate_id: str, purposes: Sequence[Purpose] = _PROFILED) -> Profile | None:
+    """Return the profile made for the first of these purposes: the search's own, else the certificate's; None without one."""
+    for purpose in purposes:
         evaluation = archive.evaluation(candidate_id, purpose)
         if evaluation is None:
             continue

@@ -16,6 +16,7 @@ from ridgeline.checkpoints.history.gains import (
     measured_side_by_side,
 )
 from ridgeline.checkpoints.history.implementations import ends_of
+from ridgeline.checkpoints.history.named_stages import names_stage, parents_largest_stage
 from ridgeline.checkpoints.history.repeated_sources import repeated_sources
 from ridgeline.checkpoints.history.sweeps import sweep_rows
 from ridgeline.tools.records.results import Evaluation
@@ -41,6 +42,7 @@ class IdeaResult:
     before: str = ""  # the parent's diagnosis
     after: str = ""  # that of the best kernel, else of the fastest of the idea that was profiled
     sweep: tuple[str, ...] = ()  # tunable values and their times, fastest first
+    largest_stage: str = ""  # the parent's, by its diagnosis
     same_source_as: str = ""  # the earlier kernel that its best one repeats, else its first one
     proven: Gain | None = None  # over the parent, over eager PyTorch where there is none, with what its interval proves
 
@@ -58,6 +60,8 @@ class IdeaResult:
             "before": self.before,
             "after": self.after,
             "sweep": list(self.sweep),
+            "largest_stage": self.largest_stage or None,
+            "names_largest_stage": names_stage(self.idea, self.largest_stage) if self.largest_stage else None,
             "same_source_as": self.same_source_as or None,
         }
 
@@ -111,6 +115,7 @@ def _result(archive: Archive, idea: Idea, measured: _Measured) -> IdeaResult:
         before=read_diagnosis(archive, parent),
         after=next((told for evaluation in right if (told := read_diagnosis(archive, evaluation))), ""),
         sweep=sweep_rows(archive, _root(own, best), own),
+        largest_stage=parents_largest_stage(archive, idea),
         same_source_as=measured.repeated.get(_root(own, best) or (ids[0] if ids else ""), ""),
         proven=gained if parent or not idea.parent_id else None,
     )

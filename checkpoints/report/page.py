@@ -51,6 +51,7 @@ from ridgeline.checkpoints.report.wording import (
     proof_words,
     replay_words,
     seed_words,
+    stage_words,
     unproven_words,
 )
 from ridgeline.checkpoints.result import choose_best
@@ -129,6 +130,7 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         "ideas": ideas,
         "ideas_left_out": ideas_left_out,
         "tally": tally(ideas),
+        "stage_words": stage_words(**result["largest_stage"]),
         "found": records.found,
         "speedups": {candidate_id: e.speedup for candidate_id, e in records.found.items() if e},
         "certificate": certificate_rows(archive.certificate()),

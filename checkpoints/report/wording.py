@@ -14,6 +14,7 @@ from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Floor
 from ridgeline.tools.records.vocabulary import Label, RunState
+from ridgeline.tools.wording import counted
 
 Best = dict[str, Any]
 """result.json's `best`."""
@@ -67,6 +68,11 @@ def step_words(name: str) -> str:
 def author_words(model: str) -> str:
     """Return by whom an idea came: "you", "offline", or its model's name."""
     return AUTHORS.get(model, model or "unknown")
+
+
+def stage_words(ideas: int, named: int) -> str:
+    """Return how many of the ideas whose parent's times by stage were known name its largest stage; "" of none."""
+    return f"{named} of {counted(ideas, 'idea')} from a kernel with timed stages name its largest one" if ideas else ""
 
 
 def replay_words(replay: Mapping[str, Any] | None) -> str:

@@ -42,6 +42,7 @@ class IdeaDraft(BaseModel):
     second_parent_id: str | None = Field(default=None, description="id of a second elite, when recombining two")
     plans: tuple[str, ...] = Field(default=(), description="how each implementation realises the idea, one entry each")
     block: str | None = Field(default=None, description="name of a building block that this idea takes its means from")
+    stage: str | None = Field(default=None, description="name of the parent's stage that this idea makes faster")
     composition: SkipJsonSchema[tuple[str, ...] | None] = None  # the offline model's alone: the names of all structures
 
     @field_validator("plans", mode="before")

@@ -305,6 +305,7 @@ def _idea(round_: int, number: int, model: str, draft: IdeaDraft, known: Mapping
         composition=draft.composition,
         plans=draft.plans,
         block=draft.block,
+        stage=draft.stage,
     )
 
 

@@ -24,6 +24,7 @@ class Idea(Record):
     composition: tuple[str, ...] | None = None  # of an idea of the offline model, the names of all structures
     plans: tuple[str, ...] = ()  # how each implementation realises it, as its model states it
     block: str | None = None  # the name of a building block that it takes its means from
+    stage: str | None = None  # that of its parent which it makes faster, as its model states it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from rich.text import Text
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.history.repeated_sources import repeat_words
-from ridgeline.checkpoints.report.wording import author_words, ending, replay_words
+from ridgeline.checkpoints.report.wording import author_words, ending, replay_words, stage_words
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import find_run, matching_runs, read_run, run_folders, state_now
@@ -69,7 +69,7 @@ def execute(args: argparse.Namespace) -> int:
     _print_baselines(console, shown)
     for line in round_lines(shown["rounds"]):
         console.print(line, markup=False)
-    _print_ideas(console, shown["ideas"], is_running=is_running)
+    _print_ideas(console, shown, is_running=is_running)
     for left in told_in_vain:
         console.print(f"not taken up yet: {left}", markup=False, soft_wrap=True)
     _print_lineage(console, shown["lineage"])
@@ -174,13 +174,13 @@ def _print_baselines(console: Console, shown: dict[str, Any]) -> None:
     console.print(f"PyTorch: {', '.join(times) or 'not measured'}{floor}", markup=False)
 
 
-def _print_ideas(console: Console, ideas: list[dict[str, Any]], *, is_running: bool) -> None:
+def _print_ideas(console: Console, shown: dict[str, Any], *, is_running: bool) -> None:
     """Print one row an idea; where the terminal is narrow its title has the place of category and gains."""
     is_wide, is_wider = console.width >= WIDE, console.width >= WIDER
     columns = ["by", *(("category",) if is_wide else ()), *(("predicted", "gain") if is_wider else ())]
     unjudged = "not judged yet" if is_running else "not judged"
     table = Table("idea", "title", *columns, "best", box=None, pad_edge=False)
-    for idea in ideas:
+    for idea in shown["ideas"]:
         failure = idea["failure"][:60] if is_wide else idea["failure"].partition(" ")[0]
         outcome = f"{idea['best_speedup']:.2f}x" if idea["best_speedup"] else failure or unjudged
         if repeat := repeat_words(idea["same_source_as"] or ""):
@@ -189,6 +189,8 @@ def _print_ideas(console: Console, ideas: list[dict[str, Any]], *, is_running: b
         gains = (f"{idea['predicted_gain']:.2f}x", f"{idea['gain']:.2f}x" if idea["gain"] else "") if is_wider else ()
         table.add_row(idea["id"], Text(idea["title"]), *about, *gains, Text(outcome))
     console.print(table)
+    if words := stage_words(**shown["largest_stage"]):
+        console.print(words, markup=False, soft_wrap=True)
 
 
 def _print_lineage(console: Console, lineage: list[dict[str, Any]]) -> None:

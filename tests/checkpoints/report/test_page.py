@@ -14,8 +14,8 @@ from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.result import STATE_WORDS, build_result
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.records.keys import comparison_key
-from ridgeline.tools.records.results import Comparison
-from ridgeline.tools.records.vocabulary import ReasonCode, Status
+from ridgeline.tools.records.results import Comparison, Profile, StageTime
+from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
 
 NEWER = ("reference_source", "versions", "strategy", "sandbox_tier")  # absent from older runs' records
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -253,3 +253,15 @@ def test_names_from_elsewhere_stand_on_the_page_without_what_commands_a_terminal
     page = render_report(filled, build_result(filled), state_words="finished")
     assert page.count("a [2J b") >= 4
     assert not set("\x1b\u202e") & set(page)
+
+
+def test_ideas_are_told_by_how_many_named_the_largest_stage_of_their_parent(filled: Archive) -> None:
+    assert "timed stages" not in _render(filled)
+    parent = next(idea.parent_id for idea in filled.ideas(2))
+    found = filled.evaluation(parent, Purpose.SEARCH)
+    assert found is not None
+    stages = (StageTime(name="sweep", ms=1.0, share=1.0),)
+    figures = {"fraction_of_floor": None, "achieved_gbps": None, "achieved_gflops": None}
+    filled.save("profiles", found.key, parent, Profile(bound="memory", stages=stages, **figures))
+    count = sum(idea.parent_id == parent for idea in filled.ideas())
+    assert f"1 of {count} ideas from a kernel with timed stages name its largest one." in _render(filled)

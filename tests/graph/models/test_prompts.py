@@ -126,6 +126,11 @@ def test_a_plan_takes_the_place_of_that_advice() -> None:
     assert "implementation 2" not in text
 
 
+def test_ideation_asks_which_stage_of_the_parent_an_idea_makes_faster() -> None:
+    text = render_ideation(ideation())
+    assert "`stage`: that of the parent which gets faster" in text and '"stage": null' in text
+
+
 def test_ideation_asks_for_a_plan_for_each_implementation() -> None:
     assert "state 3 `plans`" in render_ideation(ideation(implementations=3))
     assert '"plans": ["…", "…", "…"]' in render_ideation(ideation(implementations=3))

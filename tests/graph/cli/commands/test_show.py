@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.graph.cli.command_line import assert_one_line, ridgeline
 from tests.graph.conftest import Search
-from tests.graph.scripted_model import ScriptedModel
+from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.idea_results import idea_results
@@ -24,6 +24,7 @@ from ridgeline.graph.cli.commands.show import execute
 from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.results import Evaluation, Profile, StageTime
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
+from ridgeline.tools.wording import counted
 
 
 def asked_for(**words: object) -> argparse.Namespace:
@@ -179,6 +180,28 @@ async def test_profile_of_a_kernel_is_one_paragraph_and_its_counters_are_shown_o
     assert told(counters=True).endswith("  spills = 3\n")
     assert "details" not in json.loads(told(json=True))
     assert json.loads(told(json=True, counters=True))["details"] == {"spills": 3.0}
+
+
+async def test_ideas_that_name_the_largest_stage_of_their_parent_are_counted(
+    search: Search, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search.model._ideas = lambda request: {
+        "ideas": [each | {"stage": "gemm"} for each in distinct_ideas(request)["ideas"]]
+    }
+    await search.run(search.context(rounds=2))
+    asked = asked_for(run=str(search.archive.path.parent), json=False, profile=None)
+    capsys.readouterr()
+    assert execute(asked) == 0
+    assert "timed stages" not in capsys.readouterr().out
+    stages = (StageTime(name="pack", ms=0.1, share=0.2), StageTime(name="gemm", ms=0.4, share=0.8))
+    figures = {"fraction_of_floor": None, "achieved_gbps": None, "achieved_gflops": None}
+    for each in search.archive.evaluations():
+        profile = Profile(bound="memory", stages=stages, **figures)
+        search.archive.save("profiles", each.key, each.candidate_id, profile)
+    count = sum(idea.parent_id is not None for idea in search.archive.ideas())
+    assert count and execute(asked) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"{count} of {counted(count, 'idea')} from a kernel with timed stages" in told
 
 
 def profile_of(search: Search, candidate_id: str, capsys: pytest.CaptureFixture[str]) -> str:
