@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, KernelRequest, Subject, TriedIdea
 from ridgeline.tools.engine import BaselineTask
+from ridgeline.tools.records.search import BuildingBlock
 from ridgeline.tools.records.vocabulary import Category, Interface, PrecisionClass
 from tests.graph.memory_engine import DESCRIPTION, DEVICE, MemoryEngine, target
+
+BLOCK = BuildingBlock(
+    name="gemm.cpp", words="a product at 88 % of the peak", language="cpp", source="int gemm;\n" * 999
+)
 
 
 def subject() -> Subject:
