@@ -18,6 +18,9 @@ from ridgeline.tools.profile.gpu_counters import (
     launches_of_a_call,
 )  # fmt: skip
 
+SECOND_WAIT = 0.15
+"""The share of warps' waiting from which on its second reason is told."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutedWork:
@@ -28,7 +31,7 @@ class ExecutedWork:
     tensor_busy: float  # of the tensor pipe's peak while the kernels run, 0 to 1
     fp32_busy: float
     fp32_operations: float | None  # None where tensor cores do a part, or the counters are missing
-    waits_for: str  # what warps of the longest kernel wait for most, "" unknown
+    waits_for: str  # what warps of the longest kernel wait for most, with its share; "" unknown
 
     @property
     def gbps(self) -> float:
@@ -50,7 +53,7 @@ def executed_work(launches: Sequence[KernelCounters]) -> ExecutedWork | None:
         tensor_busy=tensor_busy,
         fp32_busy=_busy(call, FMA_PCT),
         fp32_operations=None if tensor_busy > 0 else _fp32_operations(call),
-        waits_for=_longest_wait(max(call, key=lambda launch: launch.get(DURATION_NS))),
+        waits_for=_waits(max(call, key=lambda launch: launch.get(DURATION_NS))),
     )
 
 
@@ -66,7 +69,12 @@ def _fp32_operations(call: Sequence[KernelCounters]) -> float | None:
     return math.fsum(launch.get(metric) * each for launch in call for metric, each in FP32_OPS.items())
 
 
-def _longest_wait(kernel: KernelCounters) -> str:
-    waits = {reason: kernel.get(STALL_OF.format(reason)) for reason in STALLS}
-    longest = max(waits, key=lambda reason: waits[reason])
-    return STALLS[longest] if waits[longest] > 0 else ""
+def _waits(kernel: KernelCounters) -> str:
+    """Return what warps wait for most, with its share of their waiting, and the next one where that is much too."""
+    waits = sorted(((kernel.get(STALL_OF.format(reason)), words) for reason, words in STALLS.items()), reverse=True)
+    whole = math.fsum(wait for wait, _ in waits)
+    if whole <= 0:
+        return ""
+    (longest, words), (second, others) = waits[:2]
+    further = f", then for {others} ({second / whole:.0%})" if second >= SECOND_WAIT * whole else ""
+    return f"{words} ({longest / whole:.0%} of their waiting){further}"

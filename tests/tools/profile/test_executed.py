@@ -33,7 +33,21 @@ def test_a_call_is_all_its_kernels_each_for_as_long_as_it_takes() -> None:
     assert (work.duration_ns, work.dram_bytes, work.gbps) == (400.0, 4000.0, 10.0)
     assert work.fp32_busy == 0.5
     assert work.fp32_operations == 2 * 10 + 5 + 1 + 4
-    assert work.waits_for == "__syncthreads"  # of the longest kernel
+    assert work.waits_for == "__syncthreads (100% of their waiting)"  # of the longest kernel
+
+
+def test_waiting_is_told_with_its_share_and_the_next_reason_where_that_is_much_too() -> None:
+    def told(**waits: float) -> str:
+        of = {STALL_OF.format(reason): wait for reason, wait in waits.items()}
+        work = executed_work([KernelCounters(name="a", metrics=FIRST.metrics | of)] * 3)
+        assert work is not None
+        return work.waits_for
+
+    assert told(wait=6.0, barrier=3.0, short_scoreboard=1.0) == (
+        "fixed latencies of their own instructions (60% of their waiting), then for __syncthreads (30%)"
+    )
+    assert told(wait=9.0, barrier=1.0) == "fixed latencies of their own instructions (90% of their waiting)"
+    assert told() == ""
 
 
 def test_operations_are_unknown_where_tensor_cores_do_a_part_or_a_counter_is_missing() -> None:
