@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ridgeline.graph.models.showing.heat import Heat, heats_of, hottest_window
 from ridgeline.graph.models.showing.shortening import cut_lines, cut_words, first_of, listed
 from ridgeline.graph.models.showing.source_parts import Part, parts_of
 from ridgeline.tools.wording import counted
@@ -21,14 +22,21 @@ _COUNT_CHARS = 40
 """Of the line that says how many functions are not named."""
 _LEFT_OUT_CHARS = 20
 """Of the line that says how many lines are left out."""
+OF_LARGEST_STAGE = 1000.0
+"""Times that a line of the largest stage counts."""
+FIRST_SHARE = 0.6
+"""Of what is left, the most that a function gets that is too long: those that call it and those that it calls get the rest."""
+LEAST_CUT = 800
+"""Characters of the shortest part of a function that is worth showing."""
+NAMES_CHARS = 240
+"""Of the line that names the small functions."""
 _SENTENCE = re.compile(r".{20,}?\w\)?[.;](?=\s)|.+")
 _FOR = re.compile(r"\bfor\s*\([^;\n]*;\s*([^;\n]*?)\s*;\s*([^\n]*)|\bfor (\w+ in [^:\n]*):")
 _STEP = re.compile(r"\+=\s*(\w+)")
 _STAGE = re.compile(r"\bRIDGELINE_STAGE\(\s*(\w+)\s*\)")
 _SHARE = re.compile(r"\b(\w+) (\d+)% \(")
-_ARITHMETIC = re.compile(r"fmadd|fnmadd|fma|mma|dot|\bdp\w*_|[+\-*]=|\w \* \w|exp")
 _CONSTANT = re.compile(
-    r"^\s*(?:static\s+|inline\s+)*constexpr\s[^=({;]*?(\w+)\s*=\s*([^;{]+);|^\s*#\s*define\s+(\w+)\s+([^\s/].*)"
+    r"^\s*(?:static\s+|inline\s+)*constexpr\s[^=({;]*?(\w+)\s*=\s*([^;{]+);|^\s*#\s*define\s+(\w+)\s+([^\s/\\].*)"
 )
 _TUNED = re.compile(r"//\s*tune:\s*\w+\s*=\s*([^\n]+)")
 
@@ -43,6 +51,9 @@ class _Function:
     loops: tuple[str, ...]
     calls: tuple[str, ...]  # of the source's own functions
     heat: tuple[bool, float]  # it is of the largest stage; its arithmetic
+    heats: tuple[
+        float, ...
+    ]  # of its lines, those of the comment too: their arithmetic, that of what they call included
 
     @property
     def lines(self) -> int:
@@ -84,8 +95,8 @@ def outline(source: str, language: str, most_chars: int, beside: str = "") -> st
 def cut_source(source: str, language: str, most_chars: int, diagnosis: str = "") -> str:
     """Return a source whole where it has at most `most_chars`, else with its hottest functions alone.
 
-    Of the others one line stays, as a comment. Functions of the largest stage that `diagnosis` names come first, then those
-    with most arithmetic in loops. A function that alone is too long is cut at its end.
+    Of the others one line stays, as a comment, of small ones the name. Functions of the largest stage that `diagnosis` names
+    come first, then those with most arithmetic in loops. Of a first one that is too long its head and its hottest lines stay.
     """
     if len(source) <= most_chars:
         return source.rstrip("\n")
@@ -97,23 +108,66 @@ def cut_source(source: str, language: str, most_chars: int, diagnosis: str = "")
     constants = [line for line in outside if _CONSTANT.match(line)]
     if sum(len(line) + 1 for line in constants) > most_chars // 3:
         constants = [f"{mark} {_fitting(_constants(outside), most_chars // 6)}"]
-    hottest = sorted(functions, key=lambda function: function.heat, reverse=True)
-    left = most_chars - sum(len(line) + 1 for line in constants) - len(mark) - _COUNT_CHARS
+    ordered = _with_callers(sorted(functions, key=lambda function: function.heat, reverse=True))
+    names_chars = min(NAMES_CHARS, most_chars // 10)
+    left = most_chars - sum(len(line) + 1 for line in constants) - names_chars - len(mark) - 2
     lines: dict[int, str] = {}
-    for n, each in enumerate(hottest):
+    for n, each in enumerate(ordered):
         line = f"{mark} {_line(each)}"[: SENTENCE_SHOWN + 40]
-        if len(line) < left - (most_chars // 2 if n else 0):
+        if _is_worth_a_line(each) and len(line) < left - (most_chars // 2 if n else 0):
             lines[each.part.start] = line
             left -= len(line) + 1
-    for n, each in enumerate(hottest):
+    cut: list[_Function] = []
+    for n, each in enumerate(ordered):
         room = left + len(lines[each.part.start]) if each.part.start in lines else left - 1
-        if len(each.text) <= room or (n == 0 and room > 0):
-            is_whole = len(each.text) <= room
-            lines[each.part.start] = each.text if is_whole else cut_lines(each.text, max(0, room - _LEFT_OUT_CHARS))
-            left = room - len(lines[each.part.start])
-    rest = len(functions) - len(lines)
-    told = [f"{mark} {counted(rest, 'smaller function')}"] if rest else []
+        share = int(FIRST_SHARE * room)
+        if len(each.text) <= room:
+            lines[each.part.start] = each.text
+        elif each.part.start in lines and (share >= LEAST_CUT or (n == 0 and room > 0)):
+            lines[each.part.start] = _cut_function(each, share, mark)
+            cut.append(each)
+        else:
+            continue
+        left = room - len(lines[each.part.start])
+    if cut:
+        lines[cut[0].part.start] = _cut_function(cut[0], len(lines[cut[0].part.start]) + left, mark)
+    rest = [each.part.name for each in functions if each.part.start not in lines]
+    told = [f"{mark} {listed(rest, names_chars)}"] if rest else []
     return "\n".join([*constants, *(lines[start] for start in sorted(lines)), *told])
+
+
+def _with_callers(hottest: Sequence[_Function]) -> list[_Function]:
+    """Return functions in their order, but behind the first one those that lead to it: the loops from which it is called.
+
+    A function without a loop that nothing calls only starts the work.
+    """
+    called = {name for each in hottest for name in each.calls}
+    chain = list(hottest[:1])
+    while callers := [each for each in hottest if chain[-1].part.name in each.calls and each not in chain]:
+        if not callers[0].loops and callers[0].part.name not in called:
+            break
+        chain.append(callers[0])
+    return [*chain, *(each for each in hottest if each not in chain)]
+
+
+def _is_worth_a_line(function: _Function) -> bool:
+    """Say whether a function that is left out has more to tell than its name."""
+    return function.lines > SMALL or bool(function.loops or function.stages)
+
+
+def _cut_function(function: _Function, most_chars: int, mark: str) -> str:
+    """Return a function's head and of its body the neighbouring lines that compute most."""
+    lines = function.text.splitlines()
+    begin = function.part.head - function.part.start
+    opened = next((n for n, line in enumerate(lines[begin:], begin) if line.rstrip().endswith(("{", ":"))), begin)
+    head, body = lines[begin : opened + 1], lines[opened + 1 :]
+    room = most_chars - sum(len(line) + 1 for line in head) - 2 * (len(mark) + _LEFT_OUT_CHARS)
+    if room <= 0:
+        return cut_lines(function.text, max(0, most_chars - _LEFT_OUT_CHARS))
+    start, end = hottest_window(body, function.heats[opened + 1 :], room)
+    before = [f"{mark} {counted(start, 'line')}"] if start else []
+    after = [f"{mark} {counted(len(body) - end, 'more line')}"] if end < len(body) else []
+    return "\n".join([*head, *before, *body[start:end], *after])
 
 
 def largest_stage(diagnosis: str) -> str:
@@ -129,14 +183,34 @@ def _functions(source: str, language: str, diagnosis: str) -> list[_Function]:
     texts = {part.start: "\n".join(lines[part.start : part.end]) for part in parts}
     stage = largest_stage(diagnosis)
     under = _called_under(stage, texts.values(), names) if stage else set()
+    heats = heats_of({part.name: lines[part.head : part.end] for part in parts}, lines)
     found = []
     for part in parts:
         text = texts[part.start]
         stages = tuple(dict.fromkeys(_STAGE.findall(text)))
-        is_hot = bool(stage) and (stage in stages or part.name in under)
-        heat = (is_hot, _heat(lines[part.head : part.end]))
-        calls = _calls(text, names - {part.name})
-        found.append(_Function(part=part, text=text, stages=stages, loops=_loops(text), calls=calls, heat=heat))
+        of_lines = _heats(lines[part.head : part.end], heats[part.name], stage)
+        found.append(
+            _Function(
+                part=part,
+                text=text,
+                stages=stages,
+                loops=_loops(text),
+                calls=_calls(text, names - {part.name}),
+                heat=(bool(stage) and (stage in stages or part.name in under), heats[part.name].own),
+                heats=(*[0.0] * (part.head - part.start), *of_lines),
+            )
+        )
+    return found
+
+
+def _heats(lines: Sequence[str], heat: Heat, stage: str) -> list[float]:
+    """Return the heat of each line of a function; where it marks the largest stage, that of its lines before all others."""
+    found = []
+    marked = ""
+    for line, each in zip(lines, heat.lines, strict=True):
+        if mark := _STAGE.search(line):
+            marked = mark[1]
+        found.append((each + 1) * OF_LARGEST_STAGE if stage and marked == stage else each)
     return found
 
 
@@ -155,28 +229,6 @@ def _called_under(stage: str, texts: Iterable[str], names: set[str]) -> set[str]
             if name == stage:
                 found |= set(_calls(piece, names))
     return found
-
-
-def _heat(lines: Sequence[str]) -> float:
-    """Return the lines with arithmetic, those in loops three times for each loop around them, told by the indentation.
-
-    A macro is defined where it is used: its lines belong to the loop around them, whatever their indentation.
-    """
-    loops: list[int] = []
-    heat = 0.0
-    is_macro = False
-    for line in lines:
-        if not line.strip():
-            continue
-        indent = len(line) - len(line.lstrip())
-        was_macro, is_macro = is_macro, (is_macro or line.lstrip().startswith("#")) and line.endswith("\\")
-        while loops and indent <= loops[-1] and not (was_macro or line.lstrip().startswith("#")):
-            loops.pop()
-        if _ARITHMETIC.search(line):
-            heat += 3.0 ** min(len(loops), 3)
-        if line.lstrip().startswith(("for ", "for(", "while ", "while(")):
-            loops.append(indent)
-    return heat
 
 
 def _loops(text: str) -> tuple[str, ...]:

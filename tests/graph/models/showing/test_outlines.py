@@ -87,10 +87,39 @@ def test_the_largest_stage_of_the_diagnosis_comes_first() -> None:
     assert "// … multiply" in cut and "// … pack" not in cut
 
 
-def test_a_function_that_is_too_long_alone_is_cut_at_its_end() -> None:
+def test_a_function_that_is_too_long_alone_is_cut_to_the_lines_that_compute_most() -> None:
     cut = cut_source(SOURCE, "cpp", 700)
     assert len(cut) <= 700
     assert "y[i] += x[k] * x[i];" in cut and " more lines\n" in cut
+    loads = "\n".join(f"    load(y, {n});" for n in range(90))
+    loop = "    for (int k = 0; k < depth; ++k) {\n        y[k] += x[k] * x[k];\n    }"
+    late = f"void run(const float* x, float* y) {{\n{loads}\n{loop}\n{loads}\n}}\n"
+    cut = cut_source(late, "cpp", 700)
+    assert cut.startswith("void run(") and loop in cut and "// … " in cut.partition(loop)[0]
+    assert 500 < len(cut) <= 700
+
+
+def test_a_loop_in_which_the_hottest_function_is_called_is_shown_with_it() -> None:
+    """So a GPU kernel's main loop calls what computes, behind pages of set-up."""
+    setup = "\n".join(f"    prepare(y, {n});" for n in range(60))
+    loop = "    for (int t = 0; t < tiles; ++t) {\n        product(x, y);\n    }"
+    product = "void product(const float* x, float* y) {\n" + "    y[0] += x[0];\n" * 20 + "}\n"
+    cold = f"void cold(float* y) {{\n{setup}\n    y[0] += 1;\n}}\n"
+    source = f"{product}{cold}void main_loop(const float* x, float* y) {{\n{setup}\n{loop}\n{setup}\n}}\n"
+    cut = cut_source(source, "cpp", 2000)
+    assert len(cut) <= 2000
+    assert product.rstrip() in cut and loop in cut and "// … cold" in cut
+
+
+def test_of_a_function_with_several_stages_the_largest_one_is_shown() -> None:
+    lines = "\n".join(f"    y[{n}] += x[{n}];" for n in range(40))
+    body = f"    RIDGELINE_STAGE(first);\n{lines}\n    RIDGELINE_STAGE(last);\n    copy(x, y);\n"
+    source = f"void run(const float* x, float* y) {{\n{body}}}\n"
+    cut = cut_source(source, "cpp", 500, "Its stages: last 80% (1 ms), first 20% (0.2 ms).")
+    assert "RIDGELINE_STAGE(last);\n    copy(x, y);" in cut and "RIDGELINE_STAGE(first)" not in cut
+    assert "RIDGELINE_STAGE(last)" not in cut_source(
+        source, "cpp", 500, "Its stages: first 80% (1 ms), last 20% (0.2 ms)."
+    )
 
 
 def test_a_source_that_cannot_be_told_apart_is_cut_at_its_end() -> None:
