@@ -40,6 +40,8 @@ IDEATION_CHARS = 18_700
 """Of a request for ideas, about 5,200 tokens: the fastest kernel gets what the rest of it leaves."""
 LEAST_LEADER_CHARS = 2_500
 """Of the fastest kernel this much is shown in any case."""
+REPAIR_CONTEXT = 3
+"""Lines on both sides of what a failed source changed of its parent: who repairs it rebuilds it in the head."""
 FLOATS = ("float64", "float32", "float16", "bfloat16")
 """Types of what is no mask, length or table."""
 WRITE_BLOCK_CHARS = 20_000
@@ -149,7 +151,7 @@ def _changes_of_failed(request: KernelRequest) -> str:
     """
     if not request.is_repair or request.parent is None or request.unreadable:
         return ""
-    return readable_difference(request.parent.source, request.failed_source)
+    return readable_difference(request.parent.source, request.failed_source, REPAIR_CONTEXT)
 
 
 def render_request(request: IdeationRequest | KernelRequest) -> str:

@@ -112,18 +112,19 @@ def _written(elite: Elite, text: str, form: Form, base_id: str = "") -> ShownKer
     return ShownKernel(elite=elite, text=text, form=form, base_id=base_id, diagnosis=elite.diagnosis, sweep=elite.sweep)
 
 
-def readable_difference(base: str, source: str) -> str:
+def readable_difference(base: str, source: str, context: int = 0) -> str:
     """Return the changes from one source to another; "" where they are most of the source."""
-    changes = difference(base, source)
+    changes = difference(base, source, context)
     return changes if len(changes) <= MOST_OF_SOURCE * len(source) else ""
 
 
 @lru_cache(maxsize=64)
-def difference(base: str, source: str) -> str:
-    """Return the changes from one source to another: `@@ N @@`, the line N before a change, lines that go, lines that come.
+def difference(base: str, source: str, context: int = 0) -> str:
+    """Return the changes from one source to another: `@@ N @@`, the lines from N on, lines that go, lines that come.
 
-    This is a unified diff but for the lines after a change, which say nothing of where it stands that those before do not.
-    Of a source of more than MOST_LINES lines it is the source itself, and so where lines repeat beyond `line_changes`.
+    This is a unified diff with `context` lines on both sides of a change; without context there is one line before it and
+    none behind it, which say nothing of where it stands that the one before does not. Of a source of more than MOST_LINES
+    lines it is the source itself, and so where lines repeat beyond `line_changes`.
     """
     if max(base.count("\n"), source.count("\n")) > MOST_LINES:
         return source
@@ -131,16 +132,17 @@ def difference(base: str, source: str) -> str:
     changes = line_changes(old, new)
     if changes is None:
         return source
+    changed = [change for change in changes if change[0] != "equal"]
     lines: list[str] = []
     shown = -1  # lines of `base` that are shown or gone by now
-    for kind, start, end, new_start, new_end in changes:
-        if kind == "equal":
-            continue
-        before = max(0, start - 1)
+    for n, (_, start, end, new_start, new_end) in enumerate(changed):
+        before = max(0, shown, start - (context or 1))
         if before != shown:
             lines.append(f"@@ {before + 1} @@")
         lines += [f" {line}" for line in old[before:start]]
         lines += [f"-{line}" for line in old[start:end]]
         lines += [f"+{line}" for line in new[new_start:new_end]]
-        shown = end
+        following = changed[n + 1][1] if n + 1 < len(changed) else len(old)
+        shown = min(end + context, following)
+        lines += [f" {line}" for line in old[end:shown]]
     return "\n".join(lines) or "(the same source)"

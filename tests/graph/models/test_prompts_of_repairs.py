@@ -35,6 +35,13 @@ def test_a_repair_begins_as_its_write_did_and_shows_what_the_failed_source_chang
     assert "+last();\n```" in ending and "line(30);" not in ending
 
 
+def test_a_change_of_a_failed_source_is_shown_between_three_lines_on_either_side() -> None:
+    text = render_kernel(failed("\n".join(LINES).replace("line(20);", "other();"), parent=PARENT))
+    changes = text.partition("```diff\n")[2].partition("\n```")[0]
+    before, after = ([f" line({n});" for n in range(first, first + 3)] for first in (17, 21))
+    assert changes.split("\n") == ["@@ 18 @@", *before, "-line(20);", "+other();", *after]
+
+
 def test_a_failed_source_that_changed_most_of_its_parent_is_shown_in_the_place_of_the_parent() -> None:
     text = render_kernel(failed("int all_new;", parent=PARENT))
     assert "line(30);" not in text and "int all_new;" in text

@@ -99,6 +99,23 @@ def test_the_same_source_twice_is_named() -> None:
     assert difference("a\nb\n", "a\nb\n") == "(the same source)"
 
 
+def test_changes_near_each_other_share_the_lines_between_them() -> None:
+    lines = [f"line({n});" for n in range(20)]
+    changed = [line.replace("line(5)", "a()").replace("line(8)", "b()").replace("line(18)", "c()") for line in lines]
+    told = difference("\n".join(lines), "\n".join(changed), 3).split("\n")
+    kept = [f" {line}" for line in lines]
+    assert told == [
+        *("@@ 3 @@", *kept[2:5], "-line(5);", "+a();", *kept[6:8], "-line(8);", "+b();", *kept[9:12]),
+        *("@@ 16 @@", *kept[15:18], "-line(18);", "+c();", kept[19]),
+    ]
+    assert difference("\n".join(lines), "\n".join(changed)).split("\n")[:4] == [
+        "@@ 5 @@",
+        kept[4],
+        "-line(5);",
+        "+a();",
+    ]
+
+
 def test_a_very_long_source_is_not_compared() -> None:
     long = "\n".join(f"line({n % 40});" for n in range(MOST_LINES + 40))
     assert difference(long, f"{long}\nlast();") == f"{long}\nlast();"
