@@ -43,13 +43,13 @@ FACTS = {
         ("instruction set", "AVX-512 (F, BW, DQ, VL, VNNI, BF16, FP16), AMX (int8, bf16), FMA"),
         ("vector registers", "32 of 64 bytes; 2 FMA units a core"),
         ("L1 data cache", "48 KiB a core"), ("L2 cache", "2 MiB a core"), ("L3 cache", "105 MiB"),
-        ("memory bandwidth, measured", "193 GB/s"), ("compiler", "g++ 12.2"),
+        ("memory bandwidth", "193 GB/s"), ("compiler", "g++ 12.2"),
     ),
     DeviceKind.CUDA: (
         ("shared memory", "227 KiB a block, 228 KiB a multiprocessor"), ("registers", "65536 a multiprocessor, 255 a thread"),
         ("L1 and shared memory", "256 KiB a multiprocessor"), ("L2 cache", "50 MiB"),
         ("warps", "64 a multiprocessor"), ("tensor cores, measured", "fp16 743 TFLOP/s, tf32 366 TFLOP/s"),
-        ("memory bandwidth, measured", "4230 GB/s"), ("compiler", "nvcc 12.8"),
+        ("memory bandwidth", "4230 GB/s"), ("compiler", "nvcc 12.8"),
     ),
 }  # fmt: skip
 CEILINGS = {DeviceKind.CPU: (193.4, 2600.0, "fp32"), DeviceKind.CUDA: (4230.0, 743_000.0, "fp16")}

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.graph.models.fences import apart, fenced
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Subject
 from ridgeline.graph.models.showing.outlines import cut_source
-from ridgeline.graph.models.showing.shortening import excerpt, with_short_lines
+from ridgeline.graph.models.showing.shortening import excerpt
 from ridgeline.graph.models.showing.shown_kernels import (
     ShownKernel,
     parent_kernels,
     readable_difference,
     told_kernels,
 )
+from ridgeline.graph.models.showing.subject_rows import device_rows, reference_lines
 from ridgeline.graph.models.showing.told_ideas import told_ideas
 from ridgeline.tools.machine.architecture import has_clusters
 from ridgeline.tools.records.dtypes import contiguous_strides
@@ -63,7 +64,8 @@ def _environment() -> Environment:
     environment.globals["FLOATS"] = FLOATS
     environment.filters["argument_lines"] = argument_lines
     environment.filters["excerpt"] = excerpt
-    environment.filters["short_lines"] = with_short_lines
+    environment.filters["device_rows"] = device_rows
+    environment.filters["reference_lines"] = reference_lines
     environment.filters["cut"] = cut_source
     environment.filters["fenced"] = fenced
     environment.filters["apart"] = apart

@@ -24,6 +24,12 @@ def test_the_devices_table_is_part_of_the_problem() -> None:
     assert "- L2 cache: 2 MiB a core\n" in render_prefix(given)
 
 
+def test_rates_that_the_device_s_table_has_are_not_told_again_with_the_floor() -> None:
+    given = replace(subject(), facts=(DeviceFact(name="memory bandwidth", value="193 GB/s read and written"),))
+    assert " GB/s; no kernel is faster" in render_kernel(kernel())
+    assert " ms; no kernel is faster" in render_kernel(kernel(subject=given))
+
+
 @pytest.mark.parametrize(("arch", "is_told"), [("sm_90a", True), ("sm_100a", True), ("sm_80", False)])
 def test_a_gpu_that_copies_tiles_is_told_where_their_maps_come_from(arch: str, is_told: bool) -> None:
     device = replace(subject().device, kind=DeviceKind.CUDA, arch=arch)
