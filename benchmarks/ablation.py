@@ -91,7 +91,7 @@ def measure(path: Path, variants: Sequence[str], *, otherwise: str = "", is_meas
 
     rounds: int | None = None
     full = searched(FULL, rounds)
-    if full["ended"].startswith(_MISSING) and (begun := _rounds_begun(recording)) > 1:
+    if full["ended"].startswith(_MISSING) and (begun := rounds_begun(recording)) > 1:
         rounds = begun - 1
         full = searched(FULL, rounds)
     tokens = full["tokens"]
@@ -102,8 +102,8 @@ def measure(path: Path, variants: Sequence[str], *, otherwise: str = "", is_meas
         "models": list(run.models),
         "measured_on": "this machine" if is_measured else run.device.name,
         "measured_at": None if is_measured else run.started_at,
-        "rounds": rounds or _rounds_begun(recording),
-        "rounds_begun": _rounds_begun(recording),
+        "rounds": rounds or rounds_begun(recording),
+        "rounds_begun": rounds_begun(recording),
         "tokens": tokens,
         "variants": {
             variant: _at_equal(full if variant == FULL else searched(variant, rounds, tokens), tokens)
@@ -112,7 +112,7 @@ def measure(path: Path, variants: Sequence[str], *, otherwise: str = "", is_meas
     }
 
 
-def _rounds_begun(recording: Recording) -> int:
+def rounds_begun(recording: Recording) -> int:
     """Return the last round of which a call was recorded."""
     return max((asked.round for call in recording.calls if (asked := CallId.read(call.call_id))), default=0)
 

@@ -52,7 +52,7 @@ class RunSizes:
     """The sizes of a run's prompts, in tokens."""
 
     ideation: dict[int, float]  # the largest of each round
-    first_write: float  # the largest of the first round
+    first_write: float  # the largest of the first round, repairs aside
     write: float  # the largest of all
     total: float
     cacheable: float
@@ -73,16 +73,20 @@ def sizes_of(prompts: Sequence[tuple[str, str]]) -> RunSizes:
     """Return the sizes of a run's prompts by their calls."""
     asked = [(CallId.read(call_id), text) for call_id, text in prompts]
     ideation: dict[int, float] = {}
-    writes: dict[int, float] = {}
+    writes: list[float] = []
+    first = 0.0
     kinds: list[tuple[str, str]] = []
     for call, text in asked:
         if call is None:
             continue
-        largest = ideation if call.asks_for_ideas else writes
-        largest[call.round] = max(largest.get(call.round, 0.0), tokens(text))
+        if call.asks_for_ideas:
+            ideation[call.round] = max(ideation.get(call.round, 0.0), tokens(text))
+        else:
+            writes.append(tokens(text))
+            first = max(first, tokens(text)) if call.round == 1 and not call.attempt else first
         kinds.append(("ideas" if call.asks_for_ideas else "kernel", text))
     total, cached = _cached(kinds)
-    return RunSizes(ideation, writes.get(1, 0.0), max(writes.values(), default=0.0), total, cached / total)
+    return RunSizes(ideation, first, max(writes, default=0.0), total, cached / total)
 
 
 def told(sizes: RunSizes) -> str:

@@ -53,6 +53,12 @@ def test_a_first_write_has_at_most_1500_tokens(name: str) -> None:
     assert sizes().tokens(render_request(given(name).kernel(1, 0, 0))) <= 1500
 
 
+def test_the_first_write_of_a_run_is_none_of_its_repairs() -> None:
+    prompts = [("r1:ideate:0", 36), ("r1i0v0a0:write", 72), ("r1i0v0a1:write", 720), ("r2i0v0a0:write", 360)]
+    found = sizes().sizes_of([(call, "x" * size) for call, size in prompts])
+    assert (found.ideation, found.first_write, found.write) == ({1: 10.0}, 20.0, 200.0)
+
+
 def first_words(text: str, count: int) -> str:
     return " ".join(text.split()[:count])
 
