@@ -42,6 +42,8 @@ from ridgeline.tools.records.vocabulary import Origin, Purpose
 FULL, REVISION = "full", "revision"
 VARIANTS = (FULL, *get_args(SearchPart), REVISION)
 SHARES = (0.25, 0.5, 0.75, 1.0)
+AS_MANY = 1.01
+"""Times as many tokens as the search with all parts count as equal: prompts that tell a part less are filled with others."""
 _MISSING = "not recorded: "
 _NOT_RECORDED = re.compile(r"holds no answer to (\S+)|\b(the .+?) was not recorded")
 _TUNED = re.compile(r"the build of (\w+)t\d+")
@@ -119,10 +121,10 @@ def rounds_begun(recording: Recording) -> int:
 
 def _at_equal(entry: dict[str, Any], tokens: int) -> dict[str, Any]:
     """Return a variant's figures up to the tokens that all may use."""
-    curve = [point for point in entry["curve"] if point[0] <= tokens]
+    curve = [point for point in entry["curve"] if point[0] <= AS_MANY * tokens]
     return entry | {
         "tokens": curve[-1][0] if curve else 0,
-        "best_at": [best_at(curve, share * tokens) for share in SHARES],
+        "best_at": [best_at(curve, share * tokens * (AS_MANY if share == 1.0 else 1.0)) for share in SHARES],
         "curve": curve,
     }
 
