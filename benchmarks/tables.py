@@ -232,6 +232,39 @@ def near_gates() -> str:
     return _table(heads, rows)
 
 
+def replays() -> str:
+    """Return of each recorded search whether two replays agree, and what its prompts and its ideas came to."""
+    heads = ("recording", "replayed", "two replays", "ideas, by round", "first kernel", "largest kernel", "all")
+    rows = []
+    for name, entry in figures("replays").items():
+        prompts, decided = entry["prompts"], entry["decided"]
+        stage = entry["largest_stage"]
+        rows.append([
+            f"`{name}`",
+            f"{entry['rounds']} rounds, {decided['calls']} calls, {decided['kernels']} kernels",
+            "alike" if entry["are_alike"] else "differ",
+            ", ".join(f"{size:,.0f}" for size in prompts["ideas"].values()),
+            *(f"{prompts[kind]:,.0f}" for kind in ("first_kernel", "kernel", "all")),
+            f"{prompts['cacheable']:.1%}",
+            f"{prompts['repairs']:.1%}",
+            f"{stage['named']} of {stage['ideas']}",
+        ])  # fmt: skip
+    return _table((*heads, "cacheable", "for repairs", "ideas that name the largest stage"), rows)
+
+
+def ablation() -> str:
+    """Return the best kernel so far of each recorded search by tokens, with all parts, without each, and as revision."""
+    shares = ("25 %", "50 %", "75 %", "100 %")
+    rows = []
+    for entry in figures("ablation").values():
+        for name, found in entry["variants"].items():
+            label = name if name in ("full", "revision") else f"without {name}"
+            alike = "-" if found["asked_alike"] is None else f"{found['asked_alike']:.0%}"
+            best = [_number(speedup, ".2f", "x") for speedup in found["best_at"]]
+            rows.append([f"`{entry['problem']}`", label, f"{found['tokens']:,}", alike, *best, found["ended"]])
+    return _table(("recording", "variant", "tokens", "asked alike", *shares, "ended"), rows)
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "headline": headline,
     "do-bench": do_bench,
@@ -243,6 +276,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "outside": outside,
     "rowwise": rowwise,
     "near-gates": near_gates,
+    "ablation": ablation,
+    "replays": replays,
 }
 
 
