@@ -31,7 +31,7 @@ LEAST_CUT = 800
 NAMES_CHARS = 240
 """Of the line that names the small functions."""
 _SENTENCE = re.compile(r".{20,}?\w\)?[.;](?=\s)|.+")
-_FOR = re.compile(r"\bfor\s*\([^;\n]*;\s*([^;\n]*?)\s*;\s*([^\n]*)|\bfor (\w+ in [^:\n]*):")
+_FOR = re.compile(r"\bfor\s*\([^;\n]{0,200};\s*([^;\n]{0,200}?)\s*;\s*([^\n]*)|\bfor (\w+ in [^:\n]*):")
 _STEP = re.compile(r"\+=\s*(\w+)")
 _STAGE = re.compile(r"\bRIDGELINE_STAGE\(\s*(\w+)\s*\)")
 _SHARE = re.compile(r"\b(\w+) (\d+)% \(")

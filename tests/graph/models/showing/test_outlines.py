@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from ridgeline.graph.models.showing.outlines import cut_source, largest_stage, outline
 
 FILLER = "\n".join(f"    y[{n}] = x[{n}];" for n in range(30))
@@ -137,3 +139,9 @@ def test_lines_of_a_macro_belong_to_the_loop_in_which_they_stand() -> None:
     )
     cut = cut_source(source, "cpp", len(source) - 60)
     assert "STEP(0)" in cut and "// … plain" in cut
+
+
+def test_a_line_of_heads_without_an_end_costs_no_time() -> None:
+    began = time.process_time()
+    cut_source("void f(float* x) {\n" + "for(" * 60_000 + "\n}\n", "cpp", 8000)
+    assert time.process_time() - began < 5, "it took 37 s"
