@@ -145,11 +145,14 @@ class SearchRequest:
         self, problem: ProblemSpec, device: str, replay: Replay | None, begun: RunRecord, *, is_local: bool
     ) -> tuple[Target, str]:
         """Return the problem on its device, and why a search that parks has to do without that device here, or ""."""
-        if replay:
-            return replay.target(problem, device), ""
-        if self.park and is_local and begun.device is not None:
-            return target_of_parking(problem, device, begun.device)
-        return target_of(problem, device), ""
+        away = ""
+        if replay and replay.has_times:
+            found = replay.recorded_target(problem)
+        elif self.park and is_local and begun.device is not None:
+            found, away = target_of_parking(problem, device, begun.device)
+        else:
+            found = target_of(problem, device)
+        return (replay.checked(found, problem) if replay else found), away
 
     def _asked_replay(self) -> AskedReplay:
         return AskedReplay(

@@ -19,7 +19,6 @@ from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.models.recorded_answers import Answers
 from ridgeline.graph.models.registry import make_models
 from ridgeline.graph.models.replayed_model import ReplayedModel
-from ridgeline.graph.session.machine import target_of
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
 from ridgeline.problems.syntax import parse_reference
@@ -109,15 +108,18 @@ class Replay:
         kind = self.recording.run.device.kind.value
         return asked if asked.partition(":")[0] == kind and not self.has_times else self.recording.run.device_name
 
-    def target(self, problem: ProblemSpec, device: str) -> Target:
-        """Return the problem on the recorded device, which need not be here, or on this machine's.
+    def recorded_target(self, problem: ProblemSpec) -> Target:
+        """Return the problem on the recorded device, which need not be here."""
+        from ridgeline.tools.local.engine import on_device
+
+        return on_device(problem, self.recording.run.device)
+
+    def checked(self, found: Target, problem: ProblemSpec) -> Target:
+        """Return the problem on its device.
 
         Raises:
             RunError: its reference is not the recorded one.
         """
-        from ridgeline.tools.local.engine import on_device
-
-        found = on_device(problem, self.recording.run.device) if self.has_times else target_of(problem, device)
         if found.reference_source != self.recording.run.reference_source:
             raise RunError(
                 f"{self.path}: recorded another reference, or other sizes, than {problem.given} has; leave the problem out"

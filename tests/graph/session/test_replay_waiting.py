@@ -14,6 +14,7 @@ from tests.graph.loopback_batches import serve_batches
 from tests.graph.mailbox_agent import drop_answers, requests_in
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
+from tests.graph.session.test_away import move
 from tests.graph.session.test_killed import reply_to
 from tests.graph.session.test_session import options
 
@@ -111,3 +112,13 @@ async def test_a_replay_that_ended_at_a_call_goes_on_with_a_mailbox(recorded: Pa
     result = await run_search(again, engine=MemoryEngine())
     assert (result.state, result.waiting) == ("waiting", len(requests_in(run)))
     assert json.loads((run / "result.json").read_text())["replay"]["otherwise"] == "mailbox"
+
+
+async def test_a_parked_replay_takes_answers_up_where_its_device_is_not(recorded: Path, tmp_path: Path) -> None:
+    run = tmp_path / "again"
+    await run_search(measured_anew(recorded, run, replay_else="mailbox", park=True), engine=MemoryEngine())
+    move(run, "elsewhere-9")
+    assert drop_answers(run) == 1
+    result = await run_search(SearchRequest(run_dir=run, resume=True, park=True))
+    assert (result.state, result.waiting, result.unjudged) == ("waiting", len(requests_in(run)), 0)
+    assert all("write" in path.name for path in requests_in(run))
