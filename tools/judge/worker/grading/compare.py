@@ -18,6 +18,8 @@ from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, 
 
 _CHUNK = 1 << 18  # elements compared at once: 2 MiB in float64, so that the passes over them stay in a core's cache
 _CHUNK_ON_GPU = 1 << 26  # 512 MiB in float64: two buffers of this size serve all chunks
+_CANCELLED = 1e-2
+"""A spread this small beside the norm is not told by the difference of their squares: of its digits four are lost."""
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _LARGE_FINITE = {  # bits of the sign and exponent of a large finite number, and how many mantissa bits are free
     torch.float64: (0x7FD << 52, 52),
@@ -64,26 +66,25 @@ class Difference:
 
 
 def expect(values: torch.Tensor) -> Expected:
-    """Return an expected output with its figures."""
+    """Return an expected output with its figures: two passes over it, and nothing of its size beside it."""
     if not values.is_floating_point():
         return Expected(values.contiguous(), 0.0, 0.0, 0.0, 0.0)
     values = values.detach().double().contiguous()
-    total, count, finite = float(values.sum()), values.numel(), values
+    count, finite = values.numel(), values
+    sums, norms = _sums_and_norms(values)
+    total, norm = _together(sums, norms)
     if not math.isfinite(total):  # a copy without infinities and NaN is as large as the output in float64
         known = torch.isfinite(values)
         count, finite = int(known.sum()), torch.where(known, values, 0.0)
-        total = float(finite.sum())
-    mean = total / max(count, 1)
-    norm = float(torch.linalg.vector_norm(finite))
+        sums, norms = _sums_and_norms(finite)
+        total, norm = _together(sums, norms)
+    mean, rms = total / max(count, 1), norm / math.sqrt(max(count, 1))
     squares = norm * norm, count * mean * mean  # infinity where `**` would raise OverflowError: float64 goes further
     spread = math.sqrt(max(squares[0] - squares[1], 0.0)) if math.isfinite(sum(squares)) else 0.0
-    if spread < 1e-4 * norm:  # the difference of two squares has no digits left, or they have no number
-        moved = values - mean
-        if count < values.numel():
-            moved = torch.where(torch.isfinite(values), moved, 0.0)
-        spread = float(torch.linalg.vector_norm(moved))
-    rms = norm / math.sqrt(max(count, 1))
-    return Expected(values, mean, spread, norm, rms, count == values.numel(), _row_norms(finite, rms))
+    if spread < _CANCELLED * norm:
+        spread = _norm_about(mean, values)
+    scales = _row_scales(finite, sums, norms, rms) if _has_rows(values) else None
+    return Expected(values, mean, spread, norm, rms, count == values.numel(), scales)
 
 
 def compare(
@@ -223,21 +224,63 @@ def _non_finite_mismatch(got: torch.Tensor, want: torch.Tensor, dtype: torch.dty
     return int(wrong.to(torch.uint8).argmax()) if bool(wrong.any()) else None
 
 
-def _row_norms(values: torch.Tensor, rms: float) -> torch.Tensor | None:
-    """Return each row's scale, which its error is divided by; None when rows are too short to be judged by themselves."""
-    if values.dim() == 0 or values.shape[-1] < MIN_ROW_ELEMENTS or values.numel() == 0:
-        return None
-    floor = ROW_SCALE_FLOOR * rms * math.sqrt(values.shape[-1])
-    chunks = []
-    for rows in torch.split(values.reshape(-1, values.shape[-1]), _rows_at_once(values)):
-        norm = torch.linalg.vector_norm(rows, dim=-1)
-        spread = torch.linalg.vector_norm(rows - rows.mean(dim=-1, keepdim=True), dim=-1)
-        chunks.append(torch.maximum(spread, norm * ROW_NORM_FLOOR).clamp_(min=floor or 1.0))
-    return torch.cat(chunks)
+def _has_rows(values: torch.Tensor) -> bool:
+    """Return whether there are rows, and each is long enough to be judged by itself."""
+    return values.dim() > 0 and values.numel() > 0 and values.shape[-1] >= MIN_ROW_ELEMENTS
+
+
+def _sums_and_norms(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the sum and the norm of each row; of parts as large as a chunk where there are no rows."""
+    if _has_rows(values):
+        parts = torch.split(values.reshape(-1, _width(values)), _rows_at_once(values))
+        pairs = [(part.sum(dim=-1), torch.linalg.vector_norm(part, dim=-1)) for part in parts]
+    else:
+        parts = torch.split(values.reshape(-1), _chunk(values))
+        pairs = [(part.sum().reshape(1), torch.linalg.vector_norm(part).reshape(1)) for part in parts]
+    sums, norms = zip(*pairs, strict=True)
+    return (sums[0], norms[0]) if len(pairs) == 1 else (torch.cat(sums), torch.cat(norms))
+
+
+def _together(sums: torch.Tensor, norms: torch.Tensor) -> tuple[float, float]:
+    """Return the sum and the norm of everything, both fetched at once."""
+    total, norm = torch.stack([sums.sum(), torch.linalg.vector_norm(norms)]).tolist()
+    return total, norm
+
+
+def _norm_about(mean: float, values: torch.Tensor) -> float:
+    """Return |values - mean| over finite elements."""
+    norms = []
+    for part in torch.split(values.reshape(-1), _chunk(values)):
+        moved = part - mean
+        norms.append(torch.linalg.vector_norm(moved.where(torch.isfinite(part), 0.0)))
+    return float(torch.linalg.vector_norm(torch.stack(norms)))
+
+
+def _row_scales(values: torch.Tensor, sums: torch.Tensor, norms: torch.Tensor, rms: float) -> torch.Tensor:
+    """Return each row's scale, which its error is divided by."""
+    floor = ROW_SCALE_FLOOR * rms * math.sqrt(_width(values))
+    spreads = _row_spreads(values.reshape(-1, _width(values)), sums, norms)
+    return torch.maximum(spreads, norms * ROW_NORM_FLOOR).clamp_(min=floor or 1.0)
+
+
+def _row_spreads(rows: torch.Tensor, sums: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
+    """Return |row - mean(row)| of each row: row by row only where the difference of two squares has too few digits."""
+    squares = norms.square()
+    left = squares - (sums / math.sqrt(rows.shape[-1])).square()
+    spreads = left.clamp(min=0.0).sqrt()
+    cancelled = (~(left >= _CANCELLED**2 * squares)).nonzero().flatten()  # or they have no number
+    for some in torch.split(cancelled, _rows_at_once(rows)) if len(cancelled) else ():
+        picked = rows[some]
+        spreads[some] = torch.linalg.vector_norm(picked.sub_(picked.mean(dim=-1, keepdim=True)), dim=-1)
+    return spreads
 
 
 def _rows_at_once(values: torch.Tensor) -> int:
-    return max((_CHUNK_ON_GPU if values.is_cuda else _CHUNK) // _width(values), 1)
+    return max(_chunk(values) // _width(values), 1)
+
+
+def _chunk(values: torch.Tensor) -> int:
+    return _CHUNK_ON_GPU if values.is_cuda else _CHUNK
 
 
 def _width(values: torch.Tensor) -> int:

@@ -1,9 +1,11 @@
 """Comparison and poison on tensors of every kind."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
+from tests.tools.judge.worker.grading.moved_bytes import MovedBytes
 
 from ridgeline.tools.judge.worker.grading import compare as judge_compare
 from ridgeline.tools.judge.worker.grading.compare import compare, expect, fill_words, missing_elements, poison_word
@@ -154,3 +156,15 @@ def test_figures_leave_out_what_is_not_finite() -> None:
     assert (found.mean, found.all_finite) == (2.0, False)
     assert found.norm == pytest.approx(math.sqrt(10))
     assert expect(values[:2]).all_finite
+
+
+def bytes_an_element(work: Callable[[], object], count: int) -> float:
+    with MovedBytes() as moved:
+        work()
+    return moved.total / count
+
+
+def test_an_expected_output_of_float64_is_read_twice_and_nothing_of_its_size_is_made() -> None:
+    for shape in ((64, 1024), (1 << 16,), (1 << 14, 4)):
+        values = torch.randn(shape, dtype=torch.float64)
+        assert bytes_an_element(lambda values=values: expect(values), values.numel()) < 16.5  # type: ignore[misc]
