@@ -1,4 +1,4 @@
-"""Errors of an output against the expected one, in bounded chunks; and poison, which marks unwritten elements."""
+"""Errors of an output against the expected one, in bounded chunks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import functools
 import itertools
 import math
 import operator
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,19 +19,6 @@ _CHUNK = 1 << 18  # elements compared at once: 2 MiB in float64, so that the pas
 _CHUNK_ON_GPU = 1 << 26  # 512 MiB in float64: two buffers of this size serve all chunks
 _CANCELLED = 1e-2
 """A spread this small beside the norm is not told by the difference of their squares: of its digits four are lost."""
-_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-_LARGE_FINITE = {  # bits of the sign and exponent of a large finite number, and how many mantissa bits are free
-    torch.float64: (0x7FD << 52, 52),
-    torch.float32: (0xFB << 23, 23),
-    torch.bfloat16: (0xFB << 7, 7),
-    torch.float16: (0x1D << 10, 10),
-}
-_NAN = {
-    torch.float64: (0x7FF8 << 48, 51),
-    torch.float32: (0x7FC << 20, 22),
-    torch.bfloat16: (0x7FC << 4, 6),
-    torch.float16: (0x7E << 8, 9),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,31 +285,3 @@ def _unravel(flat: int, shape: torch.Size) -> tuple[int, ...]:
         index.append(flat % size)
         flat //= size
     return tuple(reversed(index))
-
-
-# -------------------------------------------------------------------------------------------------------------- poison
-
-
-def poison_word(dtype: torch.dtype, *, nan: bool) -> int:
-    """Return fresh secret bits to poison an output with: a NaN, or a large finite number; for integers, any bits."""
-    patterns = _NAN if nan else _LARGE_FINITE
-    if dtype in patterns:
-        base, free = patterns[dtype]
-        return base | 1 + secrets.randbelow((1 << free) - 2)  # hardware's own NaNs have none of the free bits or all
-    if dtype is torch.bool:
-        return 1 if nan else 0
-    return secrets.randbits(8 * dtype.itemsize - 1) | 1
-
-
-def fill_words(tensor: torch.Tensor, word: int) -> None:
-    """Overwrite every element of a contiguous tensor with the same bits."""
-    _as_words(tensor).fill_(word)
-
-
-def missing_elements(tensor: torch.Tensor, word: int) -> torch.Tensor:
-    """Return a flat mask of the elements that still hold the poison."""
-    return _as_words(tensor).eq(word).flatten()
-
-
-def _as_words(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.reshape(-1).view(_WORDS[tensor.dtype.itemsize])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -28,6 +29,13 @@ class MovedBytes(TorchDispatchMode):
             read.pop(_key(args[0]), None)
         self.total += sum(map(_bytes, [*read.values(), *written]))
         return result
+
+
+def bytes_an_element(work: Callable[[], object], of: torch.Tensor) -> float:
+    """Return how many bytes some work moves for each element of a tensor."""
+    with MovedBytes() as moved:
+        work()
+    return moved.total / of.numel()
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:
