@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +16,9 @@ from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR, Errors
 
 _CHUNK = 1 << 18  # elements compared at once: 2 MiB in float64, so that the passes over them stay in a core's cache
-_CHUNK_ON_GPU = 1 << 26  # 512 MiB in float64: two buffers of this size serve all chunks
+_CHUNK_ON_GPU = 1 << 24  # 128 MiB in float64: passes over less would end before the next one is asked for
+_FLOAT32_RANGE, _FLOAT32_SCATTER = 1e30, 1e-6
+"""A quotient taken in float32 has digits between 1 / this and this, and is off by 3 x 2^-24 of itself at most."""
 _CANCELLED = 1e-2
 """A spread this small beside the norm is not told by the difference of their squares: of its digits four are lost."""
 
@@ -95,24 +97,71 @@ def _compare_finite(output: torch.Tensor, expected: Expected, *, with_crfm: bool
     """
     figures: list[list[torch.Tensor]] = [[], [], [], []]  # a tensor of one number for each chunk, or two: both ends
     squares, rows_off, elements_off, crfms = figures
-    room, rms = _room_for(expected), expected.rms
+    difference, size = _room_for(expected, _sizes_in(output, expected, with_crfm=with_crfm))
     for _, got, want, over in _chunks(output, expected):
-        difference, size = (buffer[: len(want)] for buffer in room)
-        rows = torch.linalg.vector_norm(torch.sub(got, want, out=difference), dim=-1)  # got is made float64 on the way
+        apart, sizes = difference[: len(want)], size[: len(want)]
+        rows = torch.linalg.vector_norm(torch.sub(got, want, out=apart), dim=-1)  # got is made float64 on the way
         squares.append((rows**2).sum())
         if over is not None:
             rows_off.append((rows / over).max())
-        torch.abs(want, out=size)
+        _write_sizes(want, sizes)
         if with_crfm:
-            crfms.extend(torch.aminmax(difference / (size + max(1.0, rms))))
-        elements_off.extend(torch.aminmax(difference.div_(size.add_(rms or 1.0))))
+            crfms.extend(torch.aminmax(apart / (sizes + max(1.0, expected.rms))))
+        elements_off.extend(_ends_of_quotients(apart, sizes, expected))
     fetched = _fetched(*figures)
     total = functools.reduce(operator.add, fetched[0], 0.0)  # in this order: `sum` compensates for rounding
     if not math.isfinite(total):
         return None
     worst_row, worst_element, crfm = (max([0.0, *map(abs, numbers)]) for numbers in fetched[1:])
+    if size.dtype is not torch.float64:
+        by_chunk = [max(-low, high) for low, high in zip(fetched[2][::2], fetched[2][1::2], strict=True)]
+        worst_element = _refined(by_chunk, output, expected, difference)
     errors = Errors(overall=_overall(total, expected), worst_row=worst_row, worst_element=worst_element)
     return Difference(errors=errors, crfm=crfm)
+
+
+def _sizes_in(output: torch.Tensor, expected: Expected, *, with_crfm: bool) -> torch.dtype:
+    """Return the type in which elements' errors are taken first: float32 where memory's traffic is what costs time."""
+    is_in_range = 1 / _FLOAT32_RANGE < expected.rms < _FLOAT32_RANGE
+    return torch.float32 if _is_coarse_first(output) and is_in_range and not with_crfm else torch.float64
+
+
+def _is_coarse_first(output: torch.Tensor) -> bool:
+    return output.is_cuda  # a CPU's chunks lie in its caches, and it converts into buffers of its own
+
+
+def _write_sizes(want: torch.Tensor, sizes: torch.Tensor) -> None:
+    """Write |want| into a buffer, whose type may be another one: `abs` does not write that."""
+    if sizes.dtype is want.dtype:
+        torch.abs(want, out=sizes)
+    else:
+        torch.copysign(want, 1.0, out=sizes)
+
+
+def _ends_of_quotients(
+    apart: torch.Tensor, sizes: torch.Tensor, expected: Expected
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the smallest and the largest difference / (size + rms), taken in the sizes' type; the sizes are lost."""
+    lowest, highest = torch.aminmax(torch.div(apart, sizes.add_(expected.rms or 1.0), out=sizes))
+    return lowest.double(), highest.double()
+
+
+def _refined(by_chunk: Sequence[float], output: torch.Tensor, expected: Expected, room: torch.Tensor) -> float:
+    """Return the worst element's error in float64: that of the chunks whose figure in float32 is nearly the largest."""
+    coarse = max(by_chunk, default=0.0)
+    chunks = list(_chunks(output, expected))
+    if coarse == 0.0 and not any(bool((got != want).any()) for _, got, want, _ in chunks):
+        return 0.0
+    has_digits = 1 / _FLOAT32_RANGE < coarse < _FLOAT32_RANGE
+    least = (1 - _FLOAT32_SCATTER) * coarse if has_digits else 0.0
+    sizes = torch.empty_like(room)
+    ends: list[torch.Tensor] = []
+    for figure, (_, got, want, _over) in zip(by_chunk, chunks, strict=True):
+        if figure >= least:
+            apart, size = torch.sub(got, want, out=room[: len(want)]), sizes[: len(want)]
+            _write_sizes(want, size)
+            ends.extend(_ends_of_quotients(apart, size, expected))
+    return max(map(abs, _fetched(ends)[0]))
 
 
 def _compare_any(output: torch.Tensor, expected: Expected, *, with_crfm: bool) -> Difference:
@@ -195,10 +244,10 @@ def _chunks(
         yield row * width, got[row : row + rows], want[row : row + rows], over
 
 
-def _room_for(expected: Expected) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return two buffers as large as a chunk."""
+def _room_for(expected: Expected, sizes_in: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return two buffers as large as a chunk, the second one of this type."""
     first = expected.values.reshape(-1, _width(expected.values))[: _rows_at_once(expected.values)]
-    return torch.empty_like(first), torch.empty_like(first)
+    return torch.empty_like(first), torch.empty_like(first, dtype=sizes_in)
 
 
 def _non_finite_mismatch(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> int | None:
