@@ -1,4 +1,4 @@
-"""Errors of an output against the expected one, in bounded chunks; and poison, which marks unwritten elements."""
+"""Errors of an output against the expected one, in bounded chunks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import functools
 import itertools
 import math
 import operator
-import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,20 +16,11 @@ from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR, Errors
 
 _CHUNK = 1 << 18  # elements compared at once: 2 MiB in float64, so that the passes over them stay in a core's cache
-_CHUNK_ON_GPU = 1 << 26  # 512 MiB in float64: two buffers of this size serve all chunks
-_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-_LARGE_FINITE = {  # bits of the sign and exponent of a large finite number, and how many mantissa bits are free
-    torch.float64: (0x7FD << 52, 52),
-    torch.float32: (0xFB << 23, 23),
-    torch.bfloat16: (0xFB << 7, 7),
-    torch.float16: (0x1D << 10, 10),
-}
-_NAN = {
-    torch.float64: (0x7FF8 << 48, 51),
-    torch.float32: (0x7FC << 20, 22),
-    torch.bfloat16: (0x7FC << 4, 6),
-    torch.float16: (0x7E << 8, 9),
-}
+_CHUNK_ON_GPU = 1 << 24  # 128 MiB in float64: passes over less would end before the next one is asked for
+_FLOAT32_RANGE, _FLOAT32_SCATTER = 1e30, 1e-6
+"""A quotient taken in float32 has digits between 1 / this and this, and is off by 3 x 2^-24 of itself at most."""
+_CANCELLED = 1e-2
+"""A spread this small beside the norm is not told by the difference of their squares: of its digits four are lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +54,25 @@ class Difference:
 
 
 def expect(values: torch.Tensor) -> Expected:
-    """Return an expected output with its figures."""
+    """Return an expected output with its figures: two passes over it, and nothing of its size beside it."""
     if not values.is_floating_point():
         return Expected(values.contiguous(), 0.0, 0.0, 0.0, 0.0)
     values = values.detach().double().contiguous()
-    total, count, finite = float(values.sum()), values.numel(), values
+    count, finite = values.numel(), values
+    sums, norms = _sums_and_norms(values)
+    total, norm = _together(sums, norms)
     if not math.isfinite(total):  # a copy without infinities and NaN is as large as the output in float64
         known = torch.isfinite(values)
         count, finite = int(known.sum()), torch.where(known, values, 0.0)
-        total = float(finite.sum())
-    mean = total / max(count, 1)
-    norm = float(torch.linalg.vector_norm(finite))
+        sums, norms = _sums_and_norms(finite)
+        total, norm = _together(sums, norms)
+    mean, rms = total / max(count, 1), norm / math.sqrt(max(count, 1))
     squares = norm * norm, count * mean * mean  # infinity where `**` would raise OverflowError: float64 goes further
     spread = math.sqrt(max(squares[0] - squares[1], 0.0)) if math.isfinite(sum(squares)) else 0.0
-    if spread < 1e-4 * norm:  # the difference of two squares has no digits left, or they have no number
-        moved = values - mean
-        if count < values.numel():
-            moved = torch.where(torch.isfinite(values), moved, 0.0)
-        spread = float(torch.linalg.vector_norm(moved))
-    rms = norm / math.sqrt(max(count, 1))
-    return Expected(values, mean, spread, norm, rms, count == values.numel(), _row_norms(finite, rms))
+    if spread < _CANCELLED * norm:
+        spread = _norm_about(mean, values)
+    scales = _row_scales(finite, sums, norms, rms) if _has_rows(values) else None
+    return Expected(values, mean, spread, norm, rms, count == values.numel(), scales)
 
 
 def compare(
@@ -108,24 +97,71 @@ def _compare_finite(output: torch.Tensor, expected: Expected, *, with_crfm: bool
     """
     figures: list[list[torch.Tensor]] = [[], [], [], []]  # a tensor of one number for each chunk, or two: both ends
     squares, rows_off, elements_off, crfms = figures
-    room, rms = _room_for(expected), expected.rms
+    difference, size = _room_for(expected, _sizes_in(output, expected, with_crfm=with_crfm))
     for _, got, want, over in _chunks(output, expected):
-        difference, size = (buffer[: len(want)] for buffer in room)
-        rows = torch.linalg.vector_norm(torch.sub(got, want, out=difference), dim=-1)  # got is made float64 on the way
+        apart, sizes = difference[: len(want)], size[: len(want)]
+        rows = torch.linalg.vector_norm(torch.sub(got, want, out=apart), dim=-1)  # got is made float64 on the way
         squares.append((rows**2).sum())
         if over is not None:
             rows_off.append((rows / over).max())
-        torch.abs(want, out=size)
+        _write_sizes(want, sizes)
         if with_crfm:
-            crfms.extend(torch.aminmax(difference / (size + max(1.0, rms))))
-        elements_off.extend(torch.aminmax(difference.div_(size.add_(rms or 1.0))))
+            crfms.extend(torch.aminmax(apart / (sizes + max(1.0, expected.rms))))
+        elements_off.extend(_ends_of_quotients(apart, sizes, expected))
     fetched = _fetched(*figures)
     total = functools.reduce(operator.add, fetched[0], 0.0)  # in this order: `sum` compensates for rounding
     if not math.isfinite(total):
         return None
     worst_row, worst_element, crfm = (max([0.0, *map(abs, numbers)]) for numbers in fetched[1:])
+    if size.dtype is not torch.float64:
+        by_chunk = [max(-low, high) for low, high in zip(fetched[2][::2], fetched[2][1::2], strict=True)]
+        worst_element = _refined(by_chunk, output, expected, difference)
     errors = Errors(overall=_overall(total, expected), worst_row=worst_row, worst_element=worst_element)
     return Difference(errors=errors, crfm=crfm)
+
+
+def _sizes_in(output: torch.Tensor, expected: Expected, *, with_crfm: bool) -> torch.dtype:
+    """Return the type in which elements' errors are taken first: float32 where memory's traffic is what costs time."""
+    is_in_range = 1 / _FLOAT32_RANGE < expected.rms < _FLOAT32_RANGE
+    return torch.float32 if _is_coarse_first(output) and is_in_range and not with_crfm else torch.float64
+
+
+def _is_coarse_first(output: torch.Tensor) -> bool:
+    return output.is_cuda  # a CPU's chunks lie in its caches, and it converts into buffers of its own
+
+
+def _write_sizes(want: torch.Tensor, sizes: torch.Tensor) -> None:
+    """Write |want| into a buffer, whose type may be another one: `abs` does not write that."""
+    if sizes.dtype is want.dtype:
+        torch.abs(want, out=sizes)
+    else:
+        torch.copysign(want, 1.0, out=sizes)
+
+
+def _ends_of_quotients(
+    apart: torch.Tensor, sizes: torch.Tensor, expected: Expected
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the smallest and the largest difference / (size + rms), taken in the sizes' type; the sizes are lost."""
+    lowest, highest = torch.aminmax(torch.div(apart, sizes.add_(expected.rms or 1.0), out=sizes))
+    return lowest.double(), highest.double()
+
+
+def _refined(by_chunk: Sequence[float], output: torch.Tensor, expected: Expected, room: torch.Tensor) -> float:
+    """Return the worst element's error in float64: that of the chunks whose figure in float32 is nearly the largest."""
+    coarse = max(by_chunk, default=0.0)
+    chunks = list(_chunks(output, expected))
+    if coarse == 0.0 and not any(bool((got != want).any()) for _, got, want, _ in chunks):
+        return 0.0
+    has_digits = 1 / _FLOAT32_RANGE < coarse < _FLOAT32_RANGE
+    least = (1 - _FLOAT32_SCATTER) * coarse if has_digits else 0.0
+    sizes = torch.empty_like(room)
+    ends: list[torch.Tensor] = []
+    for figure, (_, got, want, _over) in zip(by_chunk, chunks, strict=True):
+        if figure >= least:
+            apart, size = torch.sub(got, want, out=room[: len(want)]), sizes[: len(want)]
+            _write_sizes(want, size)
+            ends.extend(_ends_of_quotients(apart, size, expected))
+    return max(map(abs, _fetched(ends)[0]))
 
 
 def _compare_any(output: torch.Tensor, expected: Expected, *, with_crfm: bool) -> Difference:
@@ -208,10 +244,10 @@ def _chunks(
         yield row * width, got[row : row + rows], want[row : row + rows], over
 
 
-def _room_for(expected: Expected) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return two buffers as large as a chunk."""
+def _room_for(expected: Expected, sizes_in: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return two buffers as large as a chunk, the second one of this type."""
     first = expected.values.reshape(-1, _width(expected.values))[: _rows_at_once(expected.values)]
-    return torch.empty_like(first), torch.empty_like(first)
+    return torch.empty_like(first), torch.empty_like(first, dtype=sizes_in)
 
 
 def _non_finite_mismatch(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> int | None:
@@ -223,21 +259,63 @@ def _non_finite_mismatch(got: torch.Tensor, want: torch.Tensor, dtype: torch.dty
     return int(wrong.to(torch.uint8).argmax()) if bool(wrong.any()) else None
 
 
-def _row_norms(values: torch.Tensor, rms: float) -> torch.Tensor | None:
-    """Return each row's scale, which its error is divided by; None when rows are too short to be judged by themselves."""
-    if values.dim() == 0 or values.shape[-1] < MIN_ROW_ELEMENTS or values.numel() == 0:
-        return None
-    floor = ROW_SCALE_FLOOR * rms * math.sqrt(values.shape[-1])
-    chunks = []
-    for rows in torch.split(values.reshape(-1, values.shape[-1]), _rows_at_once(values)):
-        norm = torch.linalg.vector_norm(rows, dim=-1)
-        spread = torch.linalg.vector_norm(rows - rows.mean(dim=-1, keepdim=True), dim=-1)
-        chunks.append(torch.maximum(spread, norm * ROW_NORM_FLOOR).clamp_(min=floor or 1.0))
-    return torch.cat(chunks)
+def _has_rows(values: torch.Tensor) -> bool:
+    """Return whether there are rows, and each is long enough to be judged by itself."""
+    return values.dim() > 0 and values.numel() > 0 and values.shape[-1] >= MIN_ROW_ELEMENTS
+
+
+def _sums_and_norms(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the sum and the norm of each row; of parts as large as a chunk where there are no rows."""
+    if _has_rows(values):
+        parts = torch.split(values.reshape(-1, _width(values)), _rows_at_once(values))
+        pairs = [(part.sum(dim=-1), torch.linalg.vector_norm(part, dim=-1)) for part in parts]
+    else:
+        parts = torch.split(values.reshape(-1), _chunk(values))
+        pairs = [(part.sum().reshape(1), torch.linalg.vector_norm(part).reshape(1)) for part in parts]
+    sums, norms = zip(*pairs, strict=True)
+    return (sums[0], norms[0]) if len(pairs) == 1 else (torch.cat(sums), torch.cat(norms))
+
+
+def _together(sums: torch.Tensor, norms: torch.Tensor) -> tuple[float, float]:
+    """Return the sum and the norm of everything, both fetched at once."""
+    total, norm = torch.stack([sums.sum(), torch.linalg.vector_norm(norms)]).tolist()
+    return total, norm
+
+
+def _norm_about(mean: float, values: torch.Tensor) -> float:
+    """Return |values - mean| over finite elements."""
+    norms = []
+    for part in torch.split(values.reshape(-1), _chunk(values)):
+        moved = part - mean
+        norms.append(torch.linalg.vector_norm(moved.where(torch.isfinite(part), 0.0)))
+    return float(torch.linalg.vector_norm(torch.stack(norms)))
+
+
+def _row_scales(values: torch.Tensor, sums: torch.Tensor, norms: torch.Tensor, rms: float) -> torch.Tensor:
+    """Return each row's scale, which its error is divided by."""
+    floor = ROW_SCALE_FLOOR * rms * math.sqrt(_width(values))
+    spreads = _row_spreads(values.reshape(-1, _width(values)), sums, norms)
+    return torch.maximum(spreads, norms * ROW_NORM_FLOOR).clamp_(min=floor or 1.0)
+
+
+def _row_spreads(rows: torch.Tensor, sums: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
+    """Return |row - mean(row)| of each row: row by row only where the difference of two squares has too few digits."""
+    squares = norms.square()
+    left = squares - (sums / math.sqrt(rows.shape[-1])).square()
+    spreads = left.clamp(min=0.0).sqrt()
+    cancelled = (~(left >= _CANCELLED**2 * squares)).nonzero().flatten()  # or they have no number
+    for some in torch.split(cancelled, _rows_at_once(rows)) if len(cancelled) else ():
+        picked = rows[some]
+        spreads[some] = torch.linalg.vector_norm(picked.sub_(picked.mean(dim=-1, keepdim=True)), dim=-1)
+    return spreads
 
 
 def _rows_at_once(values: torch.Tensor) -> int:
-    return max((_CHUNK_ON_GPU if values.is_cuda else _CHUNK) // _width(values), 1)
+    return max(_chunk(values) // _width(values), 1)
+
+
+def _chunk(values: torch.Tensor) -> int:
+    return _CHUNK_ON_GPU if values.is_cuda else _CHUNK
 
 
 def _width(values: torch.Tensor) -> int:
@@ -256,31 +334,3 @@ def _unravel(flat: int, shape: torch.Size) -> tuple[int, ...]:
         index.append(flat % size)
         flat //= size
     return tuple(reversed(index))
-
-
-# -------------------------------------------------------------------------------------------------------------- poison
-
-
-def poison_word(dtype: torch.dtype, *, nan: bool) -> int:
-    """Return fresh secret bits to poison an output with: a NaN, or a large finite number; for integers, any bits."""
-    patterns = _NAN if nan else _LARGE_FINITE
-    if dtype in patterns:
-        base, free = patterns[dtype]
-        return base | 1 + secrets.randbelow((1 << free) - 2)  # hardware's own NaNs have none of the free bits or all
-    if dtype is torch.bool:
-        return 1 if nan else 0
-    return secrets.randbits(8 * dtype.itemsize - 1) | 1
-
-
-def fill_words(tensor: torch.Tensor, word: int) -> None:
-    """Overwrite every element of a contiguous tensor with the same bits."""
-    _as_words(tensor).fill_(word)
-
-
-def missing_elements(tensor: torch.Tensor, word: int) -> torch.Tensor:
-    """Return a flat mask of the elements that still hold the poison."""
-    return _as_words(tensor).eq(word).flatten()
-
-
-def _as_words(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.reshape(-1).view(_WORDS[tensor.dtype.itemsize])

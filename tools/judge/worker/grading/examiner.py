@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import torch
 
 from ridgeline.tools.judge.replies import Different, Graded, Missing, Same, Touched
 from ridgeline.tools.judge.worker.call_form import Tensors
@@ -18,16 +17,14 @@ from ridgeline.tools.judge.worker.grading.case import (
     fits_type,
 )
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.compare import (
-    Difference,
-    Expected,
-    compare,
-    expect,
-    fill_words,
-    missing_elements,
-    poison_word,
-)
+from ridgeline.tools.judge.worker.grading.compare import Difference, Expected, compare, expect
 from ridgeline.tools.judge.worker.grading.error_map import map_errors
+from ridgeline.tools.judge.worker.grading.poison import (
+    fill_words,
+    holds_only,
+    poison_word,
+    unwritten,
+)
 from ridgeline.tools.judge.worker.grading.probes import is_constant, probes
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
@@ -48,7 +45,6 @@ from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass, ReasonCode, Role
 
 _HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
-_NEAR = 1e-2  # of the expected value and the output's rms: an element so close was written, whatever its bits
 _STALE = 1e-2  # so close to another trial's expected output is no coincidence
 _CRFM_GATE = Gate(overall=CRFM_TOLERANCE, row=CRFM_TOLERANCE, element=CRFM_TOLERANCE)
 
@@ -88,6 +84,7 @@ class Examiner:
         self._is_crfm = tolerance is PrecisionClass.CRFM
         self._tightened = False
         self._words: dict[int, tuple[int, ...]] = {}
+        self._over_nan: set[int] = set()  # the sets whose poison is NaN
         self._snapshot: Tensors = ()
         self.degenerate = self._probe()
 
@@ -123,25 +120,27 @@ class Examiner:
         for view, word in zip(self._memory.outputs[set_index], words, strict=True):
             fill_words(view, word)
         self._words[set_index] = words
+        (self._over_nan.add if nan else self._over_nan.discard)(set_index)
 
     def is_unwritten(self, set_index: int) -> bool:
         """Return whether a set's outputs hold nothing but the poison."""
         words = zip(self._memory.outputs[set_index], self._words[set_index], strict=True)
-        return all(bool(missing_elements(view, word).all()) for view, word in words)
+        return all(holds_only(view, word) for view, word in words)
 
-    def _missing(self, set_index: int, expected: tuple[Expected, ...]) -> Missing | None:
-        outputs = self._memory.outputs[set_index]
-        for name, view, word, want in zip(self._names, outputs, self._words[set_index], expected, strict=True):
-            mask = missing_elements(view, word)
-            if not bool(mask.any()):
+    def _missing(
+        self, set_index: int, expected: tuple[Expected, ...], differences: Sequence[Difference] = ()
+    ) -> Missing | None:
+        """Return the first output that holds poison; `differences` are the outputs', where they are known."""
+        outputs, is_nan = self._memory.outputs[set_index], set_index in self._over_nan
+        known = differences or (None,) * len(outputs)
+        words = self._words[set_index]
+        for name, view, word, want, found in zip(self._names, outputs, words, expected, known, strict=True):
+            if is_nan and found is not None and _has_no_nan(found, want):
                 continue
-            # a bool may rightly equal its poison, and so may one of 10^7 fp16 values
-            mask &= _is_far(view.flatten(), want)
-            count = int(mask.sum())
-            if count:
+            missing = unwritten(view, word, want)
+            if missing is not None:
                 width = view.shape[-1] if view.dim() else 1
-                first = int(mask.to(torch.uint8).argmax())
-                return Missing(output=name, count=count, total=view.numel(), first=first, width=width)
+                return Missing(output=name, count=missing.count, total=view.numel(), first=missing.first, width=width)
         return None
 
     def _touched(self, set_index: int, case: Case) -> str:
@@ -170,18 +169,19 @@ class Examiner:
         touched = self._touched(set_index, case)
         if touched:
             return Touched(name=touched)
-        return self._missing(set_index, case.expected) or self._graded(case, outputs)
+        differences = self._differences(outputs, case.expected)
+        return self._missing(set_index, case.expected, differences) or self._graded(case, outputs, differences)
 
     def examine_repeat(self, name: str, set_index: int) -> Missing | Same | Different:
-        """Compare a second run on the same inputs with the copy kept by `examine`."""
+        """Compare a second run on the same inputs, over other poison, with the copy kept by `examine`, which passed."""
+        if not self.changed(set_index):
+            return Same()  # what would be missing held other poison in the first run
         outputs = self._memory.outputs[set_index]
         case = self._book.case(name)
         missing = self._missing(set_index, case.expected)
         if missing is not None:
             self._snapshot = tuple(map(copied_bits, outputs))
             return missing
-        if not self.changed(set_index):
-            return Same()
         differences = [compare(o, expect(s.clone())) for o, s in zip(outputs, self._snapshot, strict=True)]
         worst = max(d.errors.overall for d in differences)
         return Different(difference=min(worst, 1e300), graded=self._graded(case, outputs))
@@ -200,16 +200,17 @@ class Examiner:
         are_floating = all(output.is_floating_point() for output in outputs)  # nothing is exact: no native run for it
         exact = exact_of(outputs if are_floating else self._reference.run(inputs))
         expected = expected_of(self._reference, inputs, parameters, exact)
-        name = f"set_{set_index}"
-        if set_index in self._words and self._missing(set_index, expected) is not None:
+        name, differences = f"set_{set_index}", self._differences(outputs, expected)
+        if set_index in self._words and self._missing(set_index, expected, differences) is not None:
             return Trial(name=name, rel_error=_finite(math.inf), gate=0.0, passed=False)
-        grade = self._grade(outputs, Case(name, inputs, parameters, expected, dict(own)))
+        grade = self._grade(outputs, Case(name, inputs, parameters, expected, dict(own)), differences)
         if not grade.passed:  # by what the classes err on these very contents: a mean of signed numbers may cancel
             outputs_of_torch = self._reference.run(inputs)
             if not fits_type(outputs_of_torch, expected):  # the contents are beyond the type: they say nothing
                 return Trial(name=name, rel_error=0.0, gate=0.0, passed=True)
             native = errors_of(outputs_of_torch, expected)
-            grade = self._grade(outputs, Case(name, inputs, parameters, expected, {PrecisionClass.FP32: native}))
+            by_these = Case(name, inputs, parameters, expected, {PrecisionClass.FP32: native})
+            grade = self._grade(outputs, by_these, differences)
         return _trial(name, grade)
 
     # ---------------------------------------------------------------------------------------------------------- grades
@@ -222,8 +223,12 @@ class Examiner:
         """Return whether outputs would pass for a case's."""
         return self._grade(outputs, case).passed
 
-    def _grade(self, outputs: Tensors, case: Case) -> Grade:
-        differences = tuple(compare(o, e, with_crfm=self._is_crfm) for o, e in zip(outputs, case.expected, strict=True))
+    def _differences(self, outputs: Tensors, expected: tuple[Expected, ...]) -> tuple[Difference, ...]:
+        return tuple(compare(o, e, with_crfm=self._is_crfm) for o, e in zip(outputs, expected, strict=True))
+
+    def _grade(self, outputs: Tensors, case: Case, differences: tuple[Difference, ...] = ()) -> Grade:
+        """Return the grade of a case's outputs; `differences` are theirs, where they are known."""
+        differences = differences or self._differences(outputs, case.expected)
         errors = Errors(overall=0.0)
         for difference in differences:
             errors = errors.merged(difference.errors)
@@ -276,8 +281,8 @@ class Examiner:
         sums = self._book.sum_errors(case, precision)
         return gate_for(precision, own, sums=sums, tightened=self._tightened)
 
-    def _graded(self, case: Case, outputs: Tensors) -> Graded:
-        grade = self._grade(outputs, case)
+    def _graded(self, case: Case, outputs: Tensors, differences: tuple[Difference, ...] = ()) -> Graded:
+        grade = self._grade(outputs, case, differences)
         graded = Graded(trial=_trial(case.name, grade), measured=grade.measured)
         return graded if grade.passed else self._explained(graded, case, grade, outputs)
 
@@ -308,13 +313,9 @@ class Examiner:
         return ""
 
 
-def _is_far(output: torch.Tensor, want: Expected) -> torch.Tensor:
-    """Return a flat mask of elements nowhere near their expected value, NaN included; of integers that differ."""
-    values = want.values.flatten()
-    if want.is_exact:
-        return output.ne(values.to(output.dtype))
-    bound = _NEAR * (values.abs() + want.rms)
-    return ~((output.double() - values).abs() <= bound)
+def _has_no_nan(found: Difference, want: Expected) -> bool:
+    """Return whether an output that was compared has numbers alone: what is expected has, and it matches."""
+    return want.all_finite and not want.is_exact and found.non_finite is None
 
 
 def _trial(name: str, grade: Grade) -> Trial:

@@ -1,6 +1,6 @@
 """Errors of an output by their definitions, whole chunks at a time, one operation after the other.
 
-The judge's own comparison makes fewer passes over memory. Its figures are these, bit by bit.
+The judge's own comparison makes fewer passes over memory. Its figures are these.
 """
 
 from __future__ import annotations

@@ -1,0 +1,121 @@
+"""What is found missing in a first run, in a second one and in a timed output, and where it is looked for."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from tests.tools.judge.worker.grading.made import SOURCE
+
+from ridgeline.tools.judge.replies import Different, Graded, Missing, Same
+from ridgeline.tools.judge.worker.device import Cpu
+from ridgeline.tools.judge.worker.grading import examiner as examining
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.examiner import Examiner
+from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.vocabulary import PrecisionClass
+
+TRIAL = "nominal_0"
+
+
+class Bench:
+    """An examiner of one set, whose outputs the reference itself writes."""
+
+    def __init__(self, body: str) -> None:
+        self.reference = Reference(
+            SOURCE.format(names="x", inputs="torch.randn(40, 64)", body=f"        return {body}")
+        )
+        source = SecretSource(self.reference, b"secret")
+        inputs = self.reference.draw_inputs(0)
+        outputs = tuple(map(torch.empty_like, self.reference.run(inputs)))
+        self.memory: Any = SimpleNamespace(parameters={}, inputs=[inputs], outputs=[outputs], n_sets=1, device=Cpu())
+        book = CaseBook(self.reference, source, self.memory, budget_bytes=1 << 24)
+        self.examiner = Examiner(book, (TRIAL,), self.memory, self.reference, PrecisionClass.FP32)
+
+    def run(self, *left_out: tuple[int, ...]) -> None:
+        """Write the outputs, but for these elements of the first one."""
+        results = self.reference.run(self.memory.inputs[0])
+        for i, (output, result) in enumerate(zip(self.memory.outputs[0], results, strict=True)):
+            kept = [(place, output[place].clone()) for place in left_out if i == 0]
+            output.copy_(result)
+            for place, value in kept:
+                output[place] = value
+
+    def first_run(self, *left_out: tuple[int, ...]) -> object:
+        self.examiner.prepare(TRIAL, 0, nan=True)
+        self.run(*left_out)
+        return self.examiner.examine(TRIAL, 0)
+
+    def second_run(self, *left_out: tuple[int, ...]) -> object:
+        self.examiner.poison(0, nan=False)
+        self.run(*left_out)
+        return self.examiner.examine_repeat(TRIAL, 0)
+
+
+BODIES = {
+    "numbers": "x.exp()",
+    "nan": "torch.where(x > 1, x * float('nan'), x)",
+    "infinities": "torch.where(x > 1, x * float('inf'), x)",
+    "integers": "(1000 * x).to(torch.int32)",
+    "several": "2 * x, (1000 * x).to(torch.int32)",
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_an_element_that_either_run_leaves_out_is_missing(body: str) -> None:
+    bench = Bench(body)
+    found = bench.first_run((7, 3))
+    assert isinstance(found, Missing)
+    assert (found.count, found.total, found.first, found.width) == (1, 40 * 64, 7 * 64 + 3, 64)
+    found = bench.first_run()
+    assert isinstance(found, Graded) and found.trial.passed
+    assert bench.second_run() == Same()
+    found = bench.second_run((7, 3), (9, 1))
+    assert isinstance(found, Missing) and found.count == 2
+
+
+def test_poison_is_missing_also_where_nan_is_expected() -> None:
+    bench = Bench(BODIES["nan"])
+    bench.first_run()
+    place = tuple(map(int, torch.isnan(bench.memory.outputs[0][0]).nonzero()[0]))
+    assert isinstance(bench.first_run(place), Missing)
+    assert isinstance(bench.first_run(), Graded)
+
+
+def test_a_second_run_of_other_bits_is_different() -> None:
+    bench = Bench(BODIES["numbers"])
+    bench.first_run()
+    bench.examiner.poison(0, nan=False)
+    bench.run()
+    bench.memory.outputs[0][0][3, 4] *= 1 + 1e-6
+    found = bench.examiner.examine_repeat(TRIAL, 0)
+    assert isinstance(found, Different) and found.graded.trial.passed
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_a_timed_output_with_an_element_left_out_fails(body: str) -> None:
+    bench = Bench(body)
+    for left_out in ((), ((7, 3),)):
+        bench.examiner.prepare(TRIAL, 0, nan=True)
+        bench.run(*left_out)
+        trial = bench.examiner.check(0)
+        assert trial.passed is not bool(left_out)
+    assert trial.rel_error == 1e300 and math.isclose(trial.gate, 0.0)
+
+
+def test_numbers_that_were_compared_are_not_looked_through_for_poison(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(BODIES["numbers"])
+
+    def look(*_args: object) -> None:
+        raise AssertionError("looked for poison")
+
+    monkeypatch.setattr(examining, "unwritten", look)
+    assert isinstance(bench.first_run(), Graded)
+    assert bench.second_run() == Same()
+    bench.examiner.poison(0, nan=True)
+    bench.run()
+    assert bench.examiner.check(0).passed
