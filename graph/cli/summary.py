@@ -25,7 +25,7 @@ from ridgeline.checkpoints.report.wording import (
     unproven_words,
 )
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.records.printable import printable_name
+from ridgeline.tools.records.printable import printable, printable_name
 from ridgeline.tools.records.vocabulary import Origin, RunState
 from ridgeline.tools.wording import counted, medians_words, ratio_words
 
@@ -99,6 +99,7 @@ def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[st
     lines.append(f"result:  {result.run_dir / 'result.json'}")
     lines.append(f"report:  {result.run_dir / 'report.html'}")
     if result.state == "waiting":
+        lines += refused_lines(result.refused, result.run_dir)
         counts = {"batched": result.batched, "unjudged": result.unjudged}
         words = waiting_words(result.waiting, result.run_dir, **counts, device=device_name(report))
         lines.append(f"parked:  {words}")
@@ -152,6 +153,15 @@ def waiting_words(count: int, run_dir: Path, *, device: str, batched: int = 0, u
     if unjudged:
         places.append(f"{counted(unjudged, 'kernel')} waiting for {device}")
     return f"{', '.join(places) or f'the next step needs {device}'}; go on: {resume_command(run_dir)} --park"
+
+
+def refused_lines(refused: Mapping[str, str], run_dir: Path) -> list[str]:
+    """Return one line for each request whose last answer was refused: which, why, and how it gets another."""
+    run = shlex.quote(str(run_dir))
+    return [
+        f"refused: the answer to {own}: {printable(why)}; mend its file, or ridgeline mailbox answer {run} {own} FILE"
+        for own, why in refused.items()
+    ]
 
 
 def round_lines(rounds: Sequence[dict[str, Any]]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ class SearchResult:
     certified: bool
     waiting: int = 0  # requests that wait for an answer
     batched: int = 0  # of these, those for a batch of their provider
+    refused: Mapping[str, str] = field(default_factory=dict)  # of these, whose last answer was refused: why, by id
     unjudged: int = 0  # kernels without a verdict: of a search in state `waiting`, those that wait for its device
     reason: str = ""  # the stop rule that ended it, in words
     report: dict[str, Any]  # the content of result.json
@@ -44,12 +46,14 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
     write_use_kernel(run_dir, archive)
     best = report.get("best") or {}
     best_id = best.get("id")
-    calls = Journal(archive).totals()
+    journal = Journal(archive)
+    calls = journal.totals()
     return SearchResult(
         run_dir=run_dir,
         state=state,
         waiting=calls["waiting"],
         batched=calls["batched"],
+        refused=journal.refused(),
         unjudged=len(unjudged(archive)),
         reason=archive.run().stop_reason or "",
         rounds=int(report.get("rounds", 0)),

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.history.repeated_sources import repeat_words
 from ridgeline.checkpoints.report.wording import author_words, ending, replay_words, stage_words
@@ -23,7 +24,7 @@ from ridgeline.checkpoints.runs.folders import find_run, matching_runs, read_run
 from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.profile_lines import profile_lines, stored_profile
-from ridgeline.graph.cli.summary import device_name, round_lines, waiting_words, winner_lines
+from ridgeline.graph.cli.summary import device_name, refused_lines, round_lines, waiting_words, winner_lines
 from ridgeline.graph.search.ideas.user_ideas import left_over
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.errors import InputError
@@ -55,6 +56,7 @@ def execute(args: argparse.Namespace) -> int:
         record = archive.run()
         told_in_vain = left_over(archive)
         without_verdict = len(unjudged(archive))
+        refused = Journal(archive).refused()
     if args.json:
         sys.stdout.write(json.dumps(shown, indent=2) + "\n")
         return 0
@@ -62,7 +64,8 @@ def execute(args: argparse.Namespace) -> int:
         told = f"the newest of the {len(matches)} runs called {args.run}…; ridgeline show lists all"
         console.print(told, markup=False, soft_wrap=True)
     state = state_now(run, record)
-    for line in _state_lines(shown, run, record, state, without_verdict=without_verdict):
+    lines = _state_lines(shown, run, record, state, without_verdict=without_verdict)
+    for line in [*lines, *refused_lines(refused, run)]:
         console.print(line, markup=False, soft_wrap=True)
     is_running = state == RunState.RUNNING
     _print_winner(console, shown, run, is_running=is_running)
