@@ -120,6 +120,33 @@ def doubt(best: Best, *, certified: bool) -> str:
     return "slower than PyTorch, not certified" if is_slower else "not certified"
 
 
+def why_uncertified(
+    best: Best, state: str, failures: Mapping[str, str], *, replay: Mapping[str, Any] | None = None
+) -> str:
+    """Return why the best kernel has no certificate; `failures` are of the kernels whose certification was tried."""
+    if best["id"] in failures:
+        return failures[best["id"]]
+    if replay and replay["times"]:
+        return "its times are replayed, and nothing was measured again"
+    if best["speedup"] is not None and best["speedup"] <= 1:
+        return "it is not faster than eager PyTorch"
+    if state == RunState.RUNNING:
+        return "the search goes on; kernels are certified when its rounds are over"
+    if state in RESUMABLE:
+        return "the search ended before it was certified"
+    return "no kernel was certified as faster than eager PyTorch"
+
+
+def others_tried(best_id: str | None, failures: Mapping[str, str]) -> str:
+    """Return in short which other kernels were tried and got no certificate, those that looked fastest; "" for none."""
+    others = [f"{name}: {reason}" for name, reason in failures.items() if name != best_id]
+    more = [f"and {len(others) - _OTHERS_TOLD} more"] if len(others) > _OTHERS_TOLD else []
+    return "; ".join([*others[:_OTHERS_TOLD], *more])
+
+
+_OTHERS_TOLD = 2
+
+
 def seed_words(best: Best, state: str) -> str:
     """Return a sentence when the best kernel is one that the search began with, else an empty string."""
     yet = " yet" if state in RESUMABLE else ""

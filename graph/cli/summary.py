@@ -20,9 +20,11 @@ from ridgeline.checkpoints.report.wording import (
     interval_words,
     labels_in_words,
     name_of_place,
+    others_tried,
     replay_words,
     seed_words,
     unproven_words,
+    why_uncertified,
 )
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.records.printable import printable, printable_name
@@ -95,6 +97,8 @@ def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[st
         certified=result.certified,
         run_dir=result.run_dir,
         source_path=result.best_source_path,
+        failures=result.uncertified,
+        replay=report.get("replay"),
     )
     lines.append(f"result:  {result.run_dir / 'result.json'}")
     lines.append(f"report:  {result.run_dir / 'report.html'}")
@@ -177,11 +181,24 @@ def round_lines(rounds: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def winner_lines(
-    best: dict[str, Any] | None, *, state: str, certified: bool, run_dir: Path, source_path: Path | None
+    best: dict[str, Any] | None,
+    *,
+    state: str,
+    certified: bool,
+    run_dir: Path,
+    source_path: Path | None,
+    failures: Mapping[str, str] | None = None,
+    replay: Mapping[str, Any] | None = None,
 ) -> list[str]:
-    """Return the lines on a run's best kernel: its speedups, and where its files lie."""
+    """Return the lines on a run's best kernel: its speedups, why it is not certified, and where its files lie.
+
+    `failures` are of the kernels whose certification was tried, `replay` is result.json's.
+    """
+    failed = failures or {}
+    others = others_tried(best["id"] if best else None, failed)
+    tried = [f"others that were tried and not certified: {others}"] if others else []
     if not best:
-        return ["fastest so far:  none yet" if state == RunState.RUNNING else "winner:  none"]
+        return ["fastest so far:  none yet" if state == RunState.RUNNING else "winner:  none", *tried]
     lines = [
         f"{name_of_place(state, certified=certified)}:  {best['id']}: {_title(best)}{_doubt(best, certified=certified)}"
     ]
@@ -190,6 +207,9 @@ def winner_lines(
     lines.append(_headline(best))
     times = medians_words(best["median_ms"], best.get("reference_ms"), best["speedup"])
     lines.append(f"{times}, {best['precision_class']}{_labels(best)}")
+    if not certified:
+        lines.append(f"not certified: {why_uncertified(best, state, failed, replay=replay)}")
+    lines += tried
     where = source_path or "is written when the search ends"
     lines.append(f"{'certified; ' if certified else ''}source {where}")
     if (proof := run_dir / "certificate.md").exists():

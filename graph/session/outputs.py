@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.history.progress import unjudged
-from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -32,6 +32,7 @@ class SearchResult:
     batched: int = 0  # of these, those for a batch of their provider
     refused: Mapping[str, str] = field(default_factory=dict)  # of these, whose last answer was refused: why, by id
     unjudged: int = 0  # kernels without a verdict: of a search in state `waiting`, those that wait for its device
+    uncertified: Mapping[str, str] = field(default_factory=dict)  # kernels whose certificate failed: why, by id
     reason: str = ""  # the stop rule that ended it, in words
     report: dict[str, Any]  # the content of result.json
 
@@ -47,7 +48,7 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
     best = report.get("best") or {}
     best_id = best.get("id")
     journal = Journal(archive)
-    calls = journal.totals()
+    calls, certificate = journal.totals(), archive.certificate()
     return SearchResult(
         run_dir=run_dir,
         state=state,
@@ -55,13 +56,14 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
         batched=calls["batched"],
         refused=journal.refused(),
         unjudged=len(unjudged(archive)),
+        uncertified=failures_of(certificate),
         reason=archive.run().stop_reason or "",
         rounds=int(report.get("rounds", 0)),
         best_id=best_id,
         best_source=archive.candidate(best_id).source if best_id else None,
         best_source_path=run_dir / best["source_path"] if best_id else None,
         speedup=best.get("speedup"),
-        certified=certifies(archive.certificate(), best_id),
+        certified=certifies(certificate, best_id),
         report=report,
     )
 

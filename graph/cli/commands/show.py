@@ -21,7 +21,7 @@ from ridgeline.checkpoints.report.wording import author_words, ending, replay_wo
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import find_run, matching_runs, read_run, run_folders, state_now
-from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.profile_lines import profile_lines, stored_profile
 from ridgeline.graph.cli.summary import device_name, refused_lines, round_lines, waiting_words, winner_lines
@@ -154,17 +154,17 @@ def _list_runs(console: Console, *, as_json: bool) -> int:
 
 
 def _print_winner(console: Console, shown: dict[str, Any], run: Path, *, is_running: bool) -> None:
-    """Print the kernel that the run stands for and where its source lies; why the last certificate failed."""
-    best, certificate = shown["best"], shown["certificate"] or {}
+    """Print the kernel that the run stands for, why it is not certified, and where its source lies."""
+    best = shown["best"]
     lines = winner_lines(
         best,
         state=RunState.RUNNING if is_running else shown["state"],
         certified=certifies(shown["certificate"], best["id"] if best else None),
         run_dir=run,
         source_path=run / best["source_path"] if best and best["source_path"] else None,
+        failures=failures_of(shown["certificate"]),
+        replay=shown["replay"],
     )
-    if certificate and not certificate.get("passed"):
-        lines.append(f"{certificate.get('candidate', {}).get('id')} was not certified: {certificate.get('reason')}")
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)
 

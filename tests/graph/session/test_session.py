@@ -17,9 +17,11 @@ from tests.graph.scripted_model import ScriptedModel
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import read_schema
 from ridgeline.checkpoints.runs.folders import lock_run
+from ridgeline.graph.library.winner import load
 from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_resolved, run_search
+from ridgeline.graph.shipping.ship import ShipRequest, ship
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, DescribeTask, Task, VerifyTask
 from ridgeline.tools.errors import EngineError, ModelError, NotBegun, ProblemError, RunError
 from ridgeline.tools.records.problem import Description
@@ -53,6 +55,25 @@ async def test_finished_search_leaves_result_and_best_source(tmp_path: Path) -> 
     assert report["best"]["speedup_vs_seed"] > 1
     described = read_schema("result")["properties"]["history"]["items"]["properties"]
     assert set(report["history"][0]) == set(described)
+
+
+async def test_search_without_a_certified_kernel_hands_over_the_fastest_right_one_labelled_so(tmp_path: Path) -> None:
+    model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// speed 2\n// certified 1.0\n"})
+    asked = options(tmp_path, search={"rounds": 1})
+    (asked.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    result = await run_search(asked, engine=MemoryEngine(), models=[model])
+    run = tmp_path / "run"
+    assert (result.state, result.certified, result.speedup) == ("no_gain", False, 1.0)
+    assert result.best_source is not None and (run / "best.cpp").read_text() == result.best_source
+    assert json.loads((run / "result.json").read_text())["best"]["id"] == result.best_id
+    assert "not certified: re-timing" in (run / "certificate.md").read_text()
+    assert "re-timing" in result.uncertified[str(result.best_id)]
+    with pytest.raises(RunError, match=rf"{result.best_id} is not certified \(re-timing: .*; --uncertified ships"):
+        ship(ShipRequest(run=run, out=tmp_path / "out"))
+    with pytest.raises(RunError, match=f"its best kernel {result.best_id} is not certified"):
+        load(run)
+    again = await run_search(dataclasses.replace(asked, resume=True), engine=MemoryEngine(), models=[model])
+    assert (again.best_id, again.certified) == (result.best_id, False)
 
 
 async def test_stopped_search_resumes_without_repeating_a_call_or_a_measurement(tmp_path: Path) -> None:
