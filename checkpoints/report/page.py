@@ -14,6 +14,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.history.chosen import chosen_words
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.history.lineage import certificate_of
 from ridgeline.checkpoints.history.over_pytorch import over_each
@@ -160,6 +161,7 @@ def _about_best(archive: Archive, result: dict[str, Any], records: SearchRecords
         "compared": COMPARED,
         "headline": _headline(result, archive.certificate()) if best else _no_headline(archive),
         "seed_words": seed_words(best, result["state"]).capitalize() if best else "",
+        "chosen": chosen_words(archive, best["id"] if best else None),
         "place": name_of_place(result["state"], certified=is_certified).capitalize(),
         "best_configuration": best_configuration(best or {}),
         "label_words": labels_in_words(best["labels"]) if best else "",

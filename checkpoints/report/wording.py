@@ -19,10 +19,12 @@ from ridgeline.tools.wording import counted
 Best = dict[str, Any]
 """result.json's `best`."""
 
-RANKING = "The best kernel is the one whose 95 % interval has the highest lower end."
+RANKING = "A round's best kernel is the one whose 95 % interval has the highest lower end."
 """The rule by which checkpoints/ranking.py orders kernels, for a reader who sees a higher figure further down."""
 
-COMPARED = "Kernels whose intervals reach its own are timed in turns with it; the highest ratio is certified first."
+COMPARED = (
+    "At the end those whose intervals reach the highest one are timed in turns with it; the fastest there comes first."
+)
 """How the kernel to be certified is chosen among those that the search could not tell apart."""
 
 LABEL_WORDS: Mapping[str, str] = {

@@ -97,6 +97,7 @@ def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[st
         certified=result.certified,
         run_dir=result.run_dir,
         source_path=result.best_source_path,
+        chosen=result.chosen,
         failures=result.uncertified,
         replay=report.get("replay"),
     )
@@ -187,12 +188,14 @@ def winner_lines(
     certified: bool,
     run_dir: Path,
     source_path: Path | None,
+    chosen: str = "",
     failures: Mapping[str, str] | None = None,
     replay: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Return the lines on a run's best kernel: its speedups, why it is not certified, and where its files lie.
 
-    `failures` are of the kernels whose certification was tried, `replay` is result.json's.
+    `chosen` says over which kernel it was chosen, `failures` are of the kernels whose certification was tried, `replay` is
+    result.json's.
     """
     failed = failures or {}
     others = others_tried(best["id"] if best else None, failed)
@@ -205,10 +208,12 @@ def winner_lines(
     if words := seed_words(best, state):
         lines.append(words)
     lines.append(_headline(best))
+    is_replayed = bool(replay and replay["times"])  # which is said at the top: nothing is certified then
     times = medians_words(best["median_ms"], best.get("reference_ms"), best["speedup"])
-    lines.append(f"{times}, {best['precision_class']}{_labels(best)}")
-    if not certified:
-        lines.append(f"not certified: {why_uncertified(best, state, failed, replay=replay)}")
+    lines.append(f"{times}, {best['precision_class']}{_labels(best, is_replayed=is_replayed)}")
+    lines += [chosen] if chosen else []
+    if not certified and not is_replayed:
+        lines.append(f"not certified: {why_uncertified(best, state, failed)}")
     lines += tried
     where = source_path or "is written when the search ends"
     lines.append(f"{'certified; ' if certified else ''}source {where}")
@@ -243,5 +248,6 @@ def _of_seed(best: dict[str, Any]) -> str:
     return f", {interval_words(best, 'speedup_vs_seed')} the best seed kernel" if best.get("speedup_vs_seed") else ""
 
 
-def _labels(best: dict[str, Any]) -> str:
-    return f" [{labels_in_words(best['labels'])}]" if best.get("labels") else ""
+def _labels(best: dict[str, Any], *, is_replayed: bool) -> str:
+    then = "in the recorded run, " if is_replayed else ""
+    return f" [{then}{labels_in_words(best['labels'])}]" if best.get("labels") else ""

@@ -13,7 +13,7 @@ from ridgeline.graph.certificate.again import is_to_be_given_again
 from ridgeline.graph.certificate.certificate import Certificate, FailedBefore
 from ridgeline.graph.certificate.expected_time import PYTORCH_S, expected_s
 from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS, certify_candidate
-from ridgeline.graph.search.events import emit, warn
+from ridgeline.graph.search.events import emit, note, warn
 from ridgeline.graph.search.ideas.blocks import work_of
 from ridgeline.graph.search.judging.compiled import join_compiled
 from ridgeline.graph.search.judging.judging import judged_standings
@@ -114,7 +114,7 @@ async def _uncertified(state: SearchState, context: SearchContext, standings: li
 
     Kernels that it could not tell apart are ordered by the recorded comparisons, where these are all there.
     """
-    warn("no certificate: every time is replayed, and nothing was measured again")
+    note("nothing is certified, since every time is the recorded one: a certificate measures anew")
     try:
         leaders = await compare_leaders(context, standings)
     except NotRecorded as missing:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.history.chosen import chosen_words
 from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 
@@ -33,6 +34,7 @@ class SearchResult:
     refused: Mapping[str, str] = field(default_factory=dict)  # of these, whose last answer was refused: why, by id
     unjudged: int = 0  # kernels without a verdict: of a search in state `waiting`, those that wait for its device
     uncertified: Mapping[str, str] = field(default_factory=dict)  # kernels whose certificate failed: why, by id
+    chosen: str = ""  # why another kernel, whose own timing ranks first, is not the best one
     reason: str = ""  # the stop rule that ended it, in words
     report: dict[str, Any]  # the content of result.json
 
@@ -57,6 +59,7 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
         refused=journal.refused(),
         unjudged=len(unjudged(archive)),
         uncertified=failures_of(certificate),
+        chosen=chosen_words(archive, best_id),
         reason=archive.run().stop_reason or "",
         rounds=int(report.get("rounds", 0)),
         best_id=best_id,

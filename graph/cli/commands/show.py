@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.history.chosen import chosen_words
 from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.history.repeated_sources import repeat_words
 from ridgeline.checkpoints.report.wording import author_words, ending, replay_words, stage_words
@@ -53,6 +54,7 @@ def execute(args: argparse.Namespace) -> int:
         if args.profile:
             return _print_profile(console, stored_profile(archive, args.profile), args)
         shown = show_run(archive)
+        chosen = chosen_words(archive, shown["best"]["id"] if shown["best"] else None)
         record = archive.run()
         told_in_vain = left_over(archive)
         without_verdict = len(unjudged(archive))
@@ -68,7 +70,7 @@ def execute(args: argparse.Namespace) -> int:
     for line in [*lines, *refused_lines(refused, run)]:
         console.print(line, markup=False, soft_wrap=True)
     is_running = state == RunState.RUNNING
-    _print_winner(console, shown, run, is_running=is_running)
+    _print_winner(console, shown, run, chosen, is_running=is_running)
     _print_baselines(console, shown)
     for line in round_lines(shown["rounds"]):
         console.print(line, markup=False)
@@ -153,7 +155,7 @@ def _list_runs(console: Console, *, as_json: bool) -> int:
     return 0
 
 
-def _print_winner(console: Console, shown: dict[str, Any], run: Path, *, is_running: bool) -> None:
+def _print_winner(console: Console, shown: dict[str, Any], run: Path, chosen: str, *, is_running: bool) -> None:
     """Print the kernel that the run stands for, why it is not certified, and where its source lies."""
     best = shown["best"]
     lines = winner_lines(
@@ -162,6 +164,7 @@ def _print_winner(console: Console, shown: dict[str, Any], run: Path, *, is_runn
         certified=certifies(shown["certificate"], best["id"] if best else None),
         run_dir=run,
         source_path=run / best["source_path"] if best and best["source_path"] else None,
+        chosen=chosen,
         failures=failures_of(shown["certificate"]),
         replay=shown["replay"],
     )
