@@ -115,7 +115,7 @@ def test_search_that_a_stop_rule_ended_expects_no_further_round() -> None:
     clock.now_s = 60.0
     board.apply(round_done(1))
     assert board.left_s() == 120
-    board.apply({"event": "stopped", "outcome": "budget", "reason": "all 60 s of --max-wall-s are used"})
+    board.apply({"event": "stopped", "outcome": "budget", "reason": "all 60 s of the budget's wall_s are used"})
     assert board.left_s() is None
 
 
