@@ -41,6 +41,7 @@ from ridgeline.checkpoints.report.tree import lineage_tree
 from ridgeline.checkpoints.report.winner_use import winner_use
 from ridgeline.checkpoints.report.wording import (
     COMPARED,
+    EAGER_TIMES,
     PROOF_CSS,
     PROOF_MARKS,
     RANKING,
@@ -158,6 +159,7 @@ def _about_best(archive: Archive, result: dict[str, Any], records: SearchRecords
         "best_idea_id": winner.idea_id if winner else None,
         "is_certified": is_certified,
         "ranking": RANKING,
+        "eager_times": EAGER_TIMES,
         "compared": COMPARED,
         "headline": _headline(result, archive.certificate()) if best else _no_headline(archive),
         "seed_words": seed_words(best, result["state"]).capitalize() if best else "",

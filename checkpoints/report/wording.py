@@ -27,6 +27,12 @@ COMPARED = (
 )
 """How the kernel to be certified is chosen among those that the search could not tell apart."""
 
+EAGER_TIMES = (
+    "Eager PyTorch is timed by itself as a search begins, by itself again for a certificate, and in turns with each kernel; "
+    "a speedup is over the last."
+)
+"""Which of a run's times of eager PyTorch is which, for a reader who meets two of them."""
+
 LABEL_WORDS: Mapping[str, str] = {
     Label.LAUNCH_BOUND: "so short that starting it dominates",
     Label.BUSY_MACHINE: "other programs took cores while it was timed, so its times are unreliable",

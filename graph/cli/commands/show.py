@@ -18,7 +18,7 @@ from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.history.chosen import chosen_words
 from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.history.repeated_sources import repeat_words
-from ridgeline.checkpoints.report.wording import author_words, ending, replay_words, stage_words
+from ridgeline.checkpoints.report.wording import EAGER_TIMES, author_words, ending, replay_words, stage_words
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import find_run, matching_runs, read_run, run_folders, state_now
@@ -177,7 +177,9 @@ def _print_baselines(console: Console, shown: dict[str, Any]) -> None:
         f"{mode_words(b['name'])} {b['median_ms']:.3f} ms" for b in shown["baselines"] if b["median_ms"] is not None
     ]
     floor = f"; floor {shown['floor_ms']:.3f} ms" if shown["floor_ms"] is not None else ""
-    console.print(f"PyTorch: {', '.join(times) or 'not measured'}{floor}", markup=False)
+    console.print(f"PyTorch by itself: {', '.join(times) or 'not measured'}{floor}", markup=False)
+    if times and shown["best"]:
+        console.print(f"  {EAGER_TIMES}", markup=False)
 
 
 def _print_ideas(console: Console, shown: dict[str, Any], *, is_running: bool) -> None:

@@ -17,6 +17,7 @@ from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.report.outputs import write_run_outputs
+from ridgeline.checkpoints.report.wording import EAGER_TIMES
 from ridgeline.checkpoints.run_record import KEYLESS, RunRecord
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.cli import main
@@ -50,6 +51,10 @@ async def test_show_tells_the_winner_and_its_path_first(
     assert lines[1] == f"winner:  {best['id']}: {best['idea']}"
     assert f"{best['speedup']:.2f}x (95 %" in lines[2] and "as fast as eager PyTorch" in lines[2]
     assert f"         certified; source {run_dir / 'best.cpp'}" in lines
+    at = next(number for number, line in enumerate(lines) if line.startswith("PyTorch by itself: eager 10.000 ms"))
+    assert " ".join(" ".join(lines[at + 1 :]).split()).startswith(EAGER_TIMES)
+    page = (run_dir / "report.html").read_text()
+    assert EAGER_TIMES in page and "The medians here are the certificate&#39;s" in page
 
 
 async def test_show_in_json_names_the_best_kernels_file_once_it_holds_that_kernel(
