@@ -16,13 +16,14 @@ from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.history.lineage import certificate_of, finding, history, lineage
 from ridgeline.checkpoints.history.named_stages import named_stages
 from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best, without_figure
+from ridgeline.checkpoints.history.right_kernels import figures_of, right_kernels
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.strict_json import finite
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.results import SCHEMA_VERSION, Baseline, Baselines, Comparison, Evaluation, Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import LANGUAGES, SEARCHED, Label, Origin, Purpose, RunState
+from ridgeline.tools.records.vocabulary import LANGUAGES, Label, Origin, Purpose, RunState
 
 STATE_WORDS: dict[RunState, str] = {
     RunState.FINISHED: "finished: every round is done",
@@ -38,7 +39,7 @@ STATE_WORDS: dict[RunState, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
-    """A run's best kernel with its figures: the certificate's, else the search's."""
+    """A run's best kernel with its figures: the certificate's, passed or not, else the search's."""
 
     candidate: Candidate
     evaluation: Evaluation
@@ -59,17 +60,15 @@ class Best:
 
 
 def choose_best(archive: Archive) -> Best | None:
-    """Return the run's best kernel: the graph's `best_id`, else the fastest `ok` one, else None.
+    """Return the run's best kernel: the graph's `best_id`, else the fastest right one, else None.
 
-    A stored `best_id` of "" is the graph's statement that no kernel stood up.
+    It has a certificate or not. A kernel that its certificate found wrong is none.
     """
-    run = archive.run()
-    ranked = archive.ranking(SEARCHED, limit=1)
-    winner = run.best_id if run.best_id is not None else (ranked[0].candidate_id if ranked else None)
+    right = right_kernels(archive)
+    winner = archive.run().best_id or (right[0].candidate_id if right else None)
     if not winner:
         return None
-    certified = archive.evaluation(winner, Purpose.CERTIFY)
-    evaluation = certified if certified and certified.speedup is not None else finding(archive, winner)
+    evaluation = figures_of(archive.evaluation(winner, Purpose.CERTIFY)) or finding(archive, winner)
     with record_errors(archive.path):  # the candidate may be gone from its table
         return Best(candidate=archive.candidate(winner), evaluation=evaluation) if evaluation else None
 

@@ -115,6 +115,17 @@ def certifies(certificate: Facts | None, candidate_id: str | None) -> bool:
     return bool(certificate.get("passed")) and certificate.get("candidate", {}).get("id") == candidate_id
 
 
+def failures_of(certificate: Facts | None) -> dict[str, str]:
+    """Return the kernels whose certification was tried and failed, with the reason, in the order tried."""
+    if certificate is None:
+        return {}
+    failures = {each["candidate_id"]: each["reason"] for each in certificate.get("failed_before", ())}
+    tried = certificate.get("candidate", {}).get("id")
+    if tried and not certifies(certificate, tried):
+        failures.setdefault(tried, certificate.get("reason", ""))
+    return failures
+
+
 def checked_certificate(stored: Facts) -> Facts:
     """Return a certificate as it was stored, infinities as numbers again.
 

@@ -16,7 +16,7 @@ from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.error_map import Measure
 from ridgeline.tools.records.precision import CRFM_TOLERANCE, NOMINAL_GATE, accepted_classes
 from ridgeline.tools.records.problem import ArgSpec, Description, Device
-from ridgeline.tools.records.vocabulary import SEARCHED, Interface, PrecisionClass, Role
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +71,8 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8
 _SEARCH_ANEW = "it may come from an older version: run it anew"
 
 
-def why_none(archive: Archive) -> str:
-    """Return in words why an archive has no best kernel: none was right, or no right one was certified as faster."""
-    if archive.ranking(SEARCHED, limit=1):
-        return "no kernel was certified as faster than eager PyTorch; ridgeline show says why"
-    return "no kernel was right"
-
-
 def winner_of(archive: Archive, run: str, *, advice: str = _SEARCH_ANEW) -> Winner | None:
-    """Return the best kernel of the search of an archive, certified or not; None where `why_none` says why.
+    """Return the best kernel of the search of an archive, certified or not; None where there is no right one.
 
     `advice` ends the message on an archive that lacks something.
 

@@ -137,9 +137,9 @@ def _task_of(runtime: Runtime[SearchContext]) -> str:
 
 
 def thread_of(runtime: Runtime[Any]) -> str | None:
-    """Return the id of the host's thread; None without a checkpointer."""
+    """Return the id of the host's thread as a text, as which savers store it; None without a checkpointer."""
     info = runtime.execution_info
-    return info.thread_id if info is not None else None
+    return str(info.thread_id) if info is not None and info.thread_id is not None else None
 
 
 def _after_baseline(state: Mapping[str, Any]) -> str:

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+
+from ridgeline.problems.mistakes import explain_mistake
+from ridgeline.tools.errors import ProblemError
 
 
 class Section(BaseModel):
     """A part of a problem file: frozen, nothing unknown, no silent conversions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    if not TYPE_CHECKING:  # a checker keeps the fields as arguments
+
+        def __init__(self, /, **given: Any) -> None:
+            """Take what a caller of the library states.
+
+            Raises:
+                ProblemError: one line that names the field and the remedy. `model_validate` raises pydantic's own error,
+                    which knows the place in a whole file.
+            """
+            try:
+                super().__init__(**given)
+            except ValidationError as error:
+                mistake = explain_mistake(error.errors(), type(self), {})
+                raise ProblemError(f"{type(self).__name__}: {mistake}") from None
+
+        __init__.__pydantic_base_init__ = (
+            True  # pydantic goes on to fill nested sections itself, as without this method
+        )
 
 
 class PriceSettings(Section):

@@ -85,7 +85,10 @@ class SearchSettings(Section):
 
 
 class Budget(Section):
-    """What the search may consume; what is absent is unlimited. The search stops, resumable, at the first reached."""
+    """What finding kernels may consume; what is absent is unlimited. The search stops, resumable, at the first reached.
+
+    The certificate of what was found comes on top: docs/timing.md says what follows a spent budget, and how long it takes.
+    """
 
     usd: Positive | None = Field(default=None, description="US dollars of model calls.")
     tokens: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Input and output tokens together.")

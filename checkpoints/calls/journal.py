@@ -156,6 +156,11 @@ class Journal:
         sql = "SELECT call_id FROM model_calls WHERE :state IS NULL OR state = :state ORDER BY rowid"
         return [str(row["call_id"]) for row in self._database.query(sql, {"state": state})]
 
+    def refused(self) -> dict[str, str]:
+        """Return what was wrong with the last answer, by the ids of the calls that wait for a better one."""
+        sql = "SELECT call_id, error FROM model_calls WHERE state = 'waiting' AND error <> '' AND model NOT LIKE '%?batch'"
+        return {str(row["call_id"]): str(row["error"]) for row in self._database.query(f"{sql} ORDER BY rowid")}
+
     def calls(self, state: str | None = None) -> list[dict[str, Any]]:
         """Return the calls in one state ("in_flight", "waiting", "finished", "failed") or all, oldest first.
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from ridgeline.checkpoints.report.certificate_rows import Facts, Section, certificate_sections
 from ridgeline.checkpoints.report.wording import labels_in_words, unproven_words
+from ridgeline.tools.records.printable import printable
 
 
 def render_certificate(certificate: Facts, *, best: Facts | None) -> str:
@@ -20,7 +23,8 @@ def _title(certificate: Facts, best: Facts | None) -> str:
         gain = f", {best['speedup']:.2f}x as fast as eager PyTorch{f', but {unproven}' if unproven else ''}"
     verdict = f"certified{gain}" if certificate["passed"] else f"not certified: {certificate['reason']}"
     labels = certificate.get("labels")
-    return f"# {problem}: {name} is {verdict}\n" + (f"\nLabels: {labels_in_words(labels)}.\n" if labels else "")
+    title = _plain(f"{problem}: {name} is {verdict}")
+    return f"# {title}\n" + (f"\nLabels: {_plain(labels_in_words(labels))}.\n" if labels else "")
 
 
 def _table(section: Section) -> str:
@@ -29,4 +33,12 @@ def _table(section: Section) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
+    return _plain(text).replace("|", "\\|")
+
+
+def _plain(text: str) -> str:
+    """Return a text in one line, without a tag or a link of its own: names and reasons are a stranger's in part."""
+    return _MARKUP.sub(lambda found: f"\\{found[0]}", " ".join(printable(text).split()))
+
+
+_MARKUP = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])\(")

@@ -14,10 +14,12 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.history.chosen import chosen_words
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.history.lineage import certificate_of
 from ridgeline.checkpoints.history.over_pytorch import over_each
 from ridgeline.checkpoints.history.progress import Progress
+from ridgeline.checkpoints.history.right_kernels import why_none
 from ridgeline.checkpoints.history.spending import spending
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.report.charts import roofline_chart, status_bars, trajectory_chart
@@ -39,6 +41,7 @@ from ridgeline.checkpoints.report.tree import lineage_tree
 from ridgeline.checkpoints.report.winner_use import winner_use
 from ridgeline.checkpoints.report.wording import (
     COMPARED,
+    EAGER_TIMES,
     PROOF_CSS,
     PROOF_MARKS,
     RANKING,
@@ -53,13 +56,14 @@ from ridgeline.checkpoints.report.wording import (
     seed_words,
     stage_words,
     unproven_words,
+    why_uncertified,
 )
 from ridgeline.checkpoints.result import choose_best
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.checkpoints.runs.folders import RESUMABLE
+from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.vocabulary import Status
 
 
 def render_report(
@@ -155,9 +159,11 @@ def _about_best(archive: Archive, result: dict[str, Any], records: SearchRecords
         "best_idea_id": winner.idea_id if winner else None,
         "is_certified": is_certified,
         "ranking": RANKING,
+        "eager_times": EAGER_TIMES,
         "compared": COMPARED,
-        "headline": _headline(best, certificate) if best else _no_headline(archive),
+        "headline": _headline(result, archive.certificate()) if best else _no_headline(archive),
         "seed_words": seed_words(best, result["state"]).capitalize() if best else "",
+        "chosen": chosen_words(archive, best["id"] if best else None),
         "place": name_of_place(result["state"], certified=is_certified).capitalize(),
         "best_configuration": best_configuration(best or {}),
         "label_words": labels_in_words(best["labels"]) if best else "",
@@ -190,23 +196,16 @@ def _about_kernels(result: dict[str, Any], records: SearchRecords) -> dict[str, 
 
 def _no_headline(archive: Archive) -> dict[str, str]:
     """Return the headline of a page without a best kernel."""
-    judged = archive.evaluations()
-    text = (
-        "No kernel was judged yet."
-        if not judged
-        else "No kernel was certified as faster than eager PyTorch."
-        if any(each.status is Status.OK for each in judged)
-        else "No kernel passed verification."
-    )
-    return {"figure": "—", "text": text, "css": "none"}
+    return {"figure": "—", "text": f"{why_none(archive).capitalize()}.", "css": "none"}
 
 
-def _headline(best: dict[str, Any], certificate: dict[str, Any] | None) -> dict[str, str]:
+def _headline(result: dict[str, Any], certificate: dict[str, Any] | None) -> dict[str, str]:
+    best = result["best"]
     speedup = best["speedup"] or 0.0
     is_certified = certifies(certificate, best["id"])
     standing = "certified" if is_certified else doubt(best, certified=False)
-    if certificate and not is_certified:
-        standing += f" ({certificate['reason']})"
+    if not is_certified and result["state"] not in RESUMABLE:
+        standing += f" ({why_uncertified(best, result['state'], failures_of(certificate), replay=result['replay'])})"
     unproven = unproven_words(best)
     but = f", but {unproven}" if unproven else ""
     text = f"as fast as eager PyTorch{but}, {standing}; 95 % interval {span_text(best['speedup_ci95'] or (speedup, speedup))}"

@@ -19,11 +19,19 @@ from ridgeline.tools.wording import counted
 Best = dict[str, Any]
 """result.json's `best`."""
 
-RANKING = "The best kernel is the one whose 95 % interval has the highest lower end."
+RANKING = "A round's best kernel is the one whose 95 % interval has the highest lower end."
 """The rule by which checkpoints/ranking.py orders kernels, for a reader who sees a higher figure further down."""
 
-COMPARED = "Kernels whose intervals reach its own are timed in turns with it; the highest ratio is certified first."
+COMPARED = (
+    "At the end those whose intervals reach the highest one are timed in turns with it; the fastest there comes first."
+)
 """How the kernel to be certified is chosen among those that the search could not tell apart."""
+
+EAGER_TIMES = (
+    "Eager PyTorch is timed by itself as a search begins, by itself again for a certificate, and in turns with each kernel; "
+    "a speedup is over the last."
+)
+"""Which of a run's times of eager PyTorch is which, for a reader who meets two of them."""
 
 LABEL_WORDS: Mapping[str, str] = {
     Label.LAUNCH_BOUND: "so short that starting it dominates",
@@ -118,6 +126,33 @@ def doubt(best: Best, *, certified: bool) -> str:
         return ""
     is_slower = best.get("speedup") is not None and best["speedup"] < 1
     return "slower than PyTorch, not certified" if is_slower else "not certified"
+
+
+def why_uncertified(
+    best: Best, state: str, failures: Mapping[str, str], *, replay: Mapping[str, Any] | None = None
+) -> str:
+    """Return why the best kernel has no certificate; `failures` are of the kernels whose certification was tried."""
+    if best["id"] in failures:
+        return failures[best["id"]]
+    if replay and replay["times"]:
+        return "its times are replayed, and nothing was measured again"
+    if best["speedup"] is not None and best["speedup"] <= 1:
+        return "it is not faster than eager PyTorch"
+    if state == RunState.RUNNING:
+        return "the search goes on; kernels are certified when its rounds are over"
+    if state in RESUMABLE:
+        return "the search ended before it was certified"
+    return "no kernel was certified as faster than eager PyTorch"
+
+
+def others_tried(best_id: str | None, failures: Mapping[str, str]) -> str:
+    """Return in short which other kernels were tried and got no certificate, those that looked fastest; "" for none."""
+    others = [f"{name}: {reason}" for name, reason in failures.items() if name != best_id]
+    more = [f"and {len(others) - _OTHERS_TOLD} more"] if len(others) > _OTHERS_TOLD else []
+    return "; ".join([*others[:_OTHERS_TOLD], *more])
+
+
+_OTHERS_TOLD = 2
 
 
 def seed_words(best: Best, state: str) -> str:

@@ -79,7 +79,9 @@ def run_shown(
     _announce(console, search)
     for warning in warnings:
         _print(console, warning)
-    board = Board(problem=search.problem.name, device=search.device, models=search.model_names)
+    board = Board(
+        problem=search.problem.name, device=search.device, models=search.model_names, replays_times=search.replays_times
+    )
     if search.resume:
         _tell_resumed(console, board, search.run_dir)
     stop = Stop()
@@ -88,7 +90,9 @@ def run_shown(
         stack.callback(view.close)
         early = stack.enter_context(_noted_signals())
         result = asyncio.run(_run(search, view, stop, early))
-        board.settle(ending(result.state, result.reason) if result else AT_ONCE)
+        board.settle(
+            ending(result.state, result.reason) if result else AT_ONCE, result.report["best"] if result else None
+        )
     for line in closing_lines(result, search.budget) if result else _cut_short_lines(search.run_dir):
         _print(console, line)
     return result, stop
@@ -164,7 +168,8 @@ def _on_signal(
 def _announce(console: Console, search: ResolvedSearch) -> None:
     verb = "going on with" if search.resume else "searching"
     names = search.model_names
-    _print(console, f"{verb} {search.problem.name} on {search.device} with {', '.join(names)}")
+    answers = "the recorded answers of " if search.replay else ""
+    _print(console, f"{verb} {search.problem.name} on {search.device} with {answers}{', '.join(names)}")
     _print(console, f"run folder {search.run_dir}")
     if search.replays_times:
         _print(console, "every time is the recorded one: nothing is built or run")

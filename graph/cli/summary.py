@@ -20,12 +20,14 @@ from ridgeline.checkpoints.report.wording import (
     interval_words,
     labels_in_words,
     name_of_place,
+    others_tried,
     replay_words,
     seed_words,
     unproven_words,
+    why_uncertified,
 )
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.records.printable import printable_name
+from ridgeline.tools.records.printable import printable, printable_name
 from ridgeline.tools.records.vocabulary import Origin, RunState
 from ridgeline.tools.wording import counted, medians_words, ratio_words
 
@@ -95,10 +97,14 @@ def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[st
         certified=result.certified,
         run_dir=result.run_dir,
         source_path=result.best_source_path,
+        chosen=result.chosen,
+        failures=result.uncertified,
+        replay=report.get("replay"),
     )
     lines.append(f"result:  {result.run_dir / 'result.json'}")
     lines.append(f"report:  {result.run_dir / 'report.html'}")
     if result.state == "waiting":
+        lines += refused_lines(result.refused, result.run_dir)
         counts = {"batched": result.batched, "unjudged": result.unjudged}
         words = waiting_words(result.waiting, result.run_dir, **counts, device=device_name(report))
         lines.append(f"parked:  {words}")
@@ -154,6 +160,15 @@ def waiting_words(count: int, run_dir: Path, *, device: str, batched: int = 0, u
     return f"{', '.join(places) or f'the next step needs {device}'}; go on: {resume_command(run_dir)} --park"
 
 
+def refused_lines(refused: Mapping[str, str], run_dir: Path) -> list[str]:
+    """Return one line for each request whose last answer was refused: which, why, and how it gets another."""
+    run = shlex.quote(str(run_dir))
+    return [
+        f"refused: the answer to {own}: {printable(why)}; mend its file, or ridgeline mailbox answer {run} {own} FILE"
+        for own, why in refused.items()
+    ]
+
+
 def round_lines(rounds: Sequence[dict[str, Any]]) -> list[str]:
     """Return one line for each round, its best kernel, and the rule by which that is the best."""
     lines = []
@@ -167,19 +182,39 @@ def round_lines(rounds: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def winner_lines(
-    best: dict[str, Any] | None, *, state: str, certified: bool, run_dir: Path, source_path: Path | None
+    best: dict[str, Any] | None,
+    *,
+    state: str,
+    certified: bool,
+    run_dir: Path,
+    source_path: Path | None,
+    chosen: str = "",
+    failures: Mapping[str, str] | None = None,
+    replay: Mapping[str, Any] | None = None,
 ) -> list[str]:
-    """Return the lines on a run's best kernel: its speedups, and where its files lie."""
+    """Return the lines on a run's best kernel: its speedups, why it is not certified, and where its files lie.
+
+    `chosen` says over which kernel it was chosen, `failures` are of the kernels whose certification was tried, `replay` is
+    result.json's.
+    """
+    failed = failures or {}
+    others = others_tried(best["id"] if best else None, failed)
+    tried = [f"others that were tried and not certified: {others}"] if others else []
     if not best:
-        return ["fastest so far:  none yet" if state == RunState.RUNNING else "winner:  none"]
+        return ["fastest so far:  none yet" if state == RunState.RUNNING else "winner:  none", *tried]
     lines = [
         f"{name_of_place(state, certified=certified)}:  {best['id']}: {_title(best)}{_doubt(best, certified=certified)}"
     ]
     if words := seed_words(best, state):
         lines.append(words)
     lines.append(_headline(best))
+    is_replayed = bool(replay and replay["times"])  # which is said at the top: nothing is certified then
     times = medians_words(best["median_ms"], best.get("reference_ms"), best["speedup"])
-    lines.append(f"{times}, {best['precision_class']}{_labels(best)}")
+    lines.append(f"{times}, {best['precision_class']}{_labels(best, is_replayed=is_replayed)}")
+    lines += [chosen] if chosen else []
+    if not certified and not is_replayed:
+        lines.append(f"not certified: {why_uncertified(best, state, failed)}")
+    lines += tried
     where = source_path or "is written when the search ends"
     lines.append(f"{'certified; ' if certified else ''}source {where}")
     if (proof := run_dir / "certificate.md").exists():
@@ -213,5 +248,6 @@ def _of_seed(best: dict[str, Any]) -> str:
     return f", {interval_words(best, 'speedup_vs_seed')} the best seed kernel" if best.get("speedup_vs_seed") else ""
 
 
-def _labels(best: dict[str, Any]) -> str:
-    return f" [{labels_in_words(best['labels'])}]" if best.get("labels") else ""
+def _labels(best: dict[str, Any], *, is_replayed: bool) -> str:
+    then = "in the recorded run, " if is_replayed else ""
+    return f" [{then}{labels_in_words(best['labels'])}]" if best.get("labels") else ""

@@ -115,5 +115,6 @@ def _thread_dir(runs_dir: Path, problem: ProblemSpec, thread_id: str) -> Path:
     """
     name = re.sub(r"[^A-Za-z0-9_.-]", "-", thread_id)[:LONGEST_THREAD]
     if name != thread_id:
-        name = f"{name}~{hashlib.sha256(thread_id.encode()).hexdigest()[:16]}"
+        own = hashlib.sha256(thread_id.encode(errors="surrogatepass")).hexdigest()
+        name = f"{name}~{own[:16]}"
     return runs_dir / f"{problem.name}.{name}"

@@ -56,6 +56,8 @@ async def asearch(
     to the problem's newest unfinished run in `runs`. With `park` it returns in state `waiting` where every branch waits
     for a mailbox or a batch. `stop.request_drain()`, from any thread, ends it after the steps in flight in state
     `stopped`; `search` does so at an interrupt and raises KeyboardInterrupt then, at a second one without those steps.
+    `budget` limits the finding of kernels. Timing PyTorch's compiled configurations and certifying the best kernel come
+    after it and take minutes more; a stop bounds these too, and a search that is resumed then goes on with them.
     `config` has callbacks, tags, metadata and a run name for LangGraph.
 
     `replay` is a recorded run, its name in `runs`, or a file of `ridgeline export --replay`: its models' answers are given

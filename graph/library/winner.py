@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.history.right_kernels import why_none
 from ridgeline.checkpoints.runs.folders import find_run
-from ridgeline.checkpoints.winner import why_none, winner_of
+from ridgeline.checkpoints.winner import winner_of
 from ridgeline.graph.library.blocking import run_blocking
 from ridgeline.graph.library.run import Run
 from ridgeline.graph.session.arguments import checked

@@ -16,6 +16,7 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from ridgeline.graph.mcp.config import ServerConfig
+from ridgeline.graph.mcp.messages import MOST_BYTES, refusal_of
 from ridgeline.graph.mcp.server import RidgelineServer
 from ridgeline.tools.errors import InputError
 
@@ -25,6 +26,8 @@ LEAST_TOKEN = 16
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _LONGEST_END_S = 3
 """For streams that clients keep open when the server ends; work of theirs is given up after it."""
+_LONGEST_BODY_S = 60
+"""For a message to come whole."""
 
 _Scope = dict[str, Any]
 _Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -139,8 +142,9 @@ def serve_http(config: ServerConfig, address: Address, *, tell: Callable[[str], 
 
 
 def app_of(config: ServerConfig, address: Address) -> App:
-    """Return the ASGI application: the server behind its token."""
-    app: Any = RidgelineServer(config, address.security()).streamable_http_app()
+    """Return the ASGI application: the server behind its token, and behind the gate for messages."""
+    served: Any = RidgelineServer(config, address.security()).streamable_http_app()
+    app = BodyGate(served)
     return TokenGate(app, address.token) if address.token else app
 
 
@@ -156,17 +160,79 @@ class TokenGate:
         if scope["type"] == "lifespan" or self._is_allowed(scope):
             await self._app(scope, receive, send)
             return
-        headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
-        await send({"type": "http.response.start", "status": 401, "headers": headers})
-        await send(
-            {"type": "http.response.body", "body": b"this server needs its token: Authorization: Bearer TOKEN\n"}
-        )
+        words = "this server needs its token: Authorization: Bearer TOKEN"
+        await _answer(send, 401, words, (b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain"))
 
     def _is_allowed(self, scope: _Scope) -> bool:
         stated = [value for name, value in scope.get("headers", ()) if name.lower() == b"authorization"]
         scheme, _, token = (stated[0] if len(stated) == 1 else b"").partition(b" ")
         is_same = hmac.compare_digest(token.strip(), self._token)
         return is_same and scheme.lower() == b"bearer" and scope["type"] == "http"
+
+
+class BodyGate:
+    """Lets through messages of JSON-RPC; anything else that is posted gets one line and never reaches the SDK."""
+
+    def __init__(self, app: App) -> None:
+        """Take the application behind the gate."""
+        self._app = app
+
+    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+        """Answer 400 to what is no message, 413 to one that is too large, 408 to one that does not come."""
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != PATH:
+            await self._app(scope, receive, send)
+            return
+        try:
+            async with asyncio.timeout(_LONGEST_BODY_S):
+                body = await _body(receive)
+        except TimeoutError:
+            await _answer(send, 408, f"the message did not come whole within {_LONGEST_BODY_S} s", _TEXT, _CLOSE)
+            return
+        if body is None:
+            await _answer(send, 413, f"a message has {MOST_BYTES >> 20} MiB at most", _TEXT)
+            return
+        refusal = refusal_of(body)
+        if refusal is not None:
+            await _answer(send, 400, refusal, (b"content-type", b"application/json"))
+            return
+        await self._app(scope, _again(body, receive), send)
+
+
+_TEXT, _CLOSE = (b"content-type", b"text/plain"), (b"connection", b"close")
+
+
+async def _body(receive: _Receive) -> bytes | None:
+    """Return what a request carries, as far as its client sent it; None if that is too much.
+
+    Too much is read to its end all the same and kept nowhere: a client that is still sending would not see the answer.
+    """
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        event = await receive()
+        part = event.get("body", b"")
+        size += len(part)
+        if size <= MOST_BYTES:
+            parts.append(part)
+        else:
+            parts.clear()
+        if not event.get("more_body"):  # also of a client that went away
+            return b"".join(parts) if size <= MOST_BYTES else None
+
+
+def _again(body: bytes, receive: _Receive) -> _Receive:
+    """Return a `receive` that gives the body that was read, then what comes after it."""
+    unread = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def received() -> dict[str, Any]:
+        return unread.pop() if unread else await receive()
+
+    return received
+
+
+async def _answer(send: _Send, status: int, line: str, *headers: tuple[bytes, bytes]) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": f"{line}\n".encode()})
 
 
 def _bound(address: Address) -> socket.socket:

@@ -136,7 +136,7 @@ def short_state(state: str) -> str:
 
 
 def found_kernel(entry: dict[str, Any] | None, certificate: dict[str, Any] | None) -> FoundKernel | None:
-    """Return the best kernel of a result.json; None where no kernel was right."""
+    """Return the best kernel of a result.json; None where no kernel stood up as right."""
     if not entry:
         return None
     return FoundKernel.model_validate(entry | {"certified": certifies(certificate, entry["id"])})

@@ -18,11 +18,10 @@ import anyio
 from mcp.server.stdio import stdio_server
 
 from ridgeline.graph.mcp.config import ServerConfig
+from ridgeline.graph.mcp.messages import MOST_BYTES, refusal_of
 from ridgeline.graph.mcp.server import RidgelineServer
 from ridgeline.tools.errors import InputError
 
-MOST_LINE_BYTES = 64 * 2**20
-"""Of one message: an answer has 2 MiB at most."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -76,30 +75,50 @@ async def _serve(server: RidgelineServer, given: IO[bytes], taken: IO[str]) -> i
 
 
 async def _session(server: RidgelineServer, given: IO[bytes], taken: IO[str]) -> None:
-    reader = asyncio.StreamReader(limit=MOST_LINE_BYTES)
+    reader = asyncio.StreamReader(limit=MOST_BYTES)
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), given)
-    given_lines = _Lines(reader)
-    lines = cast("anyio.AsyncFile[str]", given_lines)
+    replies = _Replies(taken)
+    given_lines = _Lines(reader, replies)
+    lines, answers = cast("anyio.AsyncFile[str]", given_lines), cast("anyio.AsyncFile[str]", replies)
     own = server._mcp_server  # noqa: SLF001  # FastMCP serves the process's own streams alone
     try:
-        async with stdio_server(lines, anyio.wrap_file(taken)) as (read, write):
+        async with stdio_server(lines, answers) as (read, write):
             await own.run(read, write, own.create_initialization_options())
     except* BrokenPipeError:  # the client went away without a word
         pass
     finally:
         transport.close()
     if given_lines.has_too_long:
-        raise InputError(f"mcp: the client sent a line of more than {MOST_LINE_BYTES >> 20} MiB")
+        raise InputError(f"mcp: the client sent a line of more than {MOST_BYTES >> 20} MiB")
+
+
+class _Replies:
+    """The client's end of standard output: each line is written whole, by whomever."""
+
+    def __init__(self, taken: IO[str]) -> None:
+        self._taken = anyio.wrap_file(taken)
+        self._lock = asyncio.Lock()
+
+    async def write(self, line: str) -> None:
+        async with self._lock:
+            await self._taken.write(line)
+            await self._taken.flush()
+
+    async def flush(self) -> None:
+        """Do nothing: a line is flushed as it is written."""
 
 
 class _Lines:
-    """The client's lines; reading them can be cancelled, which a thread that reads standard input cannot."""
+    """The client's messages; reading them can be cancelled, which a thread that reads standard input cannot.
 
-    def __init__(self, reader: asyncio.StreamReader) -> None:
-        self._reader = reader
+    A line that is no message is answered here, and the next one is read.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, replies: _Replies) -> None:
+        self._reader, self._replies = reader, replies
         self.has_too_long = False
-        """Whether the last line was longer than MOST_LINE_BYTES; none is read after it."""
+        """Whether the last line was longer than MOST_BYTES; none is read after it."""
 
     def __aiter__(self) -> AsyncIterator[str]:
         return self._all()
@@ -107,7 +126,13 @@ class _Lines:
     async def _all(self) -> AsyncIterator[str]:
         try:
             while line := await self._reader.readline():
-                yield line.decode("utf-8", errors="replace")
+                if not line.strip():
+                    continue
+                refusal = refusal_of(line)
+                if refusal is None:
+                    yield line.decode("utf-8")
+                else:
+                    await self._replies.write(refusal + "\n")
         except ConnectionError:
             return
         except ValueError:

@@ -119,7 +119,7 @@ class Allowance:
 
     def _late(self) -> OutOfBudget:
         limit = in_words("wall_s", self._budget.wall_s or 0.0)
-        return self.end(f"the {limit} of --max-wall-s are used: no model is waited for any longer")
+        return self.end(f"the {limit} of the budget's wall_s are used: no model is waited for any longer")
 
     @contextlib.asynccontextmanager
     async def reserved(self, model_name: str, tariff: Tariff, purpose: Purpose, prompt: str) -> AsyncIterator[None]:
@@ -215,12 +215,12 @@ def _refusal(name: str, needed: float, spent: float, limit: float) -> str:
 
 
 def used_words(name: str, amount: float, limit: float) -> str:
-    """Return how much of a budget's limit is used, in words that name the option."""
-    option, used, most = f"--max-{name.replace('_', '-')}", in_words(name, amount), in_words(name, limit)
+    """Return how much of a budget's limit is used, in words that name the limit as every caller's budget does."""
+    used, most = in_words(name, amount), in_words(name, limit)
     return (
-        f"all {most} of {option} are used ({used} so far)"
+        f"all {most} of the budget's {name} are used ({used} so far)"
         if amount > limit
-        else f"{used} of the {most} of {option} are used"
+        else f"{used} of the {most} of the budget's {name} are used"
     )
 
 

@@ -103,7 +103,7 @@ def estimate_lines(shape: Shape, tariffs: Sequence[Tariff], budget: Budget) -> l
     for name, most in reached.items():
         limit = getattr(budget, name)
         if limit is not None and most > limit:
-            lines.append(f"the budget may end it before: --max-{name} is {in_words(name, limit)}")
+            lines.append(f"the budget may end it before: its {name} is {in_words(name, limit)}")
     return lines
 
 

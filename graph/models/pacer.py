@@ -105,7 +105,7 @@ class Pacer:
     def _check_time(self, wait_s: float, left_s: float | None) -> None:
         asked = f"{self._provider} takes the next request in {wait_s:,.0f} s"
         if left_s is not None and wait_s > left_s:
-            raise OutOfBudget(f"{asked}, and {max(0.0, left_s):,.0f} s of --max-wall-s are left")
+            raise OutOfBudget(f"{asked}, and {max(0.0, left_s):,.0f} s of the budget's wall_s are left")
         if wait_s > LONGEST_WAIT_S:
             raise OutOfBudget(f"{asked}, which is more than a day")
 

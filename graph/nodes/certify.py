@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.engine_failures import EngineFailure
+from ridgeline.checkpoints.history.right_kernels import right_kernels
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.certificate.again import is_to_be_given_again
 from ridgeline.graph.certificate.certificate import Certificate, FailedBefore
 from ridgeline.graph.certificate.expected_time import PYTORCH_S, expected_s
 from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS, certify_candidate
-from ridgeline.graph.search.events import emit, warn
+from ridgeline.graph.search.events import emit, note, warn
 from ridgeline.graph.search.ideas.blocks import work_of
 from ridgeline.graph.search.judging.compiled import join_compiled
 from ridgeline.graph.search.judging.judging import judged_standings
@@ -37,10 +38,10 @@ MOST_TRIED = 10
 
 @dataclass(slots=True, kw_only=True)
 class _Trials:
-    """The kernels whose certification was tried, in order; the last certificate is the winner's where there is one."""
+    """The kernels whose certification was tried, in order."""
 
     winner: Standing | None = None
-    certificate: Certificate | None = None
+    certificates: dict[str, Certificate] = field(default_factory=dict)  # by kernel; the winner's is the last one
     failures: list[FailedBefore] = field(default_factory=list)
     engine_failure: EngineFailure | None = None  # the first one
 
@@ -83,8 +84,7 @@ async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
     outcome = _outcome(stopped_by, is_certified=trials.winner is not None, has_failures=bool(trials.failures))
     if outcome is SearchOutcome.NO_GAIN and stopped_by is not SearchOutcome.NO_GAIN:
         await tell_stop(context, Stop(outcome, "no certified kernel is faster than eager PyTorch"))
-    # No kernel is the best when one that looked faster failed; a slower kernel is the best where none looked faster.
-    best = trials.winner or (standings[0] if standings and not trials.failures else None)
+    best = trials.winner or await asyncio.to_thread(_fastest, context, standings)
     await asyncio.to_thread(_store, context, trials, elites, best, outcome)
     return {
         "outcome": outcome.value,
@@ -114,7 +114,7 @@ async def _uncertified(state: SearchState, context: SearchContext, standings: li
 
     Kernels that it could not tell apart are ordered by the recorded comparisons, where these are all there.
     """
-    warn("no certificate: every time is replayed, and nothing was measured again")
+    note("nothing is certified, since every time is the recorded one: a certificate measures anew")
     try:
         leaders = await compare_leaders(context, standings)
     except NotRecorded as missing:
@@ -143,13 +143,19 @@ async def _try_in_order(context: SearchContext, leaders: list[Leader], ordered: 
         if isinstance(ended, EngineFailure):
             trials.engine_failure = trials.engine_failure or ended
         else:
-            trials.certificate = ended
+            trials.certificates[standing.candidate.id] = ended
             if ended.passed:
                 trials.winner = standing
                 break
         trials.failures.append(FailedBefore(candidate_id=standing.candidate.id, reason=ended.reason))
         warn(f"{standing.candidate.id} is not certified: {ended.reason}")
     return trials
+
+
+def _fastest(context: SearchContext, standings: list[Standing]) -> Standing | None:
+    """Return what a search without a winner offers: the fastest kernel that its certificate did not find wrong."""
+    by_id = {standing.candidate.id: standing for standing in standings}
+    return next((by_id[e.candidate_id] for e in right_kernels(context.archive) if e.candidate_id in by_id), None)
 
 
 def _in_order(leaders: list[Leader], elites: list[Standing], standings: list[Standing]) -> list[Standing]:
@@ -172,8 +178,10 @@ def _store(
     failed = {failure.candidate_id for failure in trials.failures}
     stand = [e for e in elites if e.candidate.id not in failed and e is not trials.winner]
     _bank(context, [*([trials.winner] if trials.winner else []), *stand], trials.winner)
-    if trials.certificate is not None:
-        context.archive.save_certificate(trials.certificate.to_json(trials.failures, outcome))
+    tried = trials.certificates
+    if tried:  # of the kernel that a reader asks about: the best one, else the one that looked fastest
+        told = tried.get(best.candidate.id if best else "", next(iter(tried.values())))
+        context.archive.save_certificate(told.to_json(trials.failures, outcome))
     if trials.winner is not None:  # it stands whatever became of those behind it
         context.archive.drop_engine_failures(Purpose.CERTIFY, but=failed)
     state = None if _writes_files_later(context) else RunState(outcome)

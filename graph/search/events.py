@@ -189,6 +189,13 @@ class WarningEvent(TypedDict):
     message: str
 
 
+class NoteEvent(TypedDict):
+    """What a reader may wonder about, and is as it should be."""
+
+    event: Literal["note"]
+    message: str
+
+
 SearchEvent = (
     BaselineEvent
     | TimingPyTorch
@@ -208,6 +215,7 @@ SearchEvent = (
     | MailboxEvent
     | BatchEvent
     | WarningEvent
+    | NoteEvent
 )
 
 
@@ -239,6 +247,11 @@ def emit(event: SearchEvent) -> None:
     from langgraph.config import get_stream_writer
 
     (_VIEWER.get() or get_stream_writer())(event)
+
+
+def note(message: str) -> None:
+    """Tell of what a reader may wonder about, and is as it should be."""
+    emit({"event": "note", "message": message})
 
 
 def warn(message: str) -> None:

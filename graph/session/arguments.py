@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, InstanceOf, TypeAdapter
 from ridgeline.problems.files import as_words
 from ridgeline.problems.kernel_files import SUFFIXES
 from ridgeline.problems.model_calls import CallSettings
-from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
+from ridgeline.problems.spec import MOST, Budget, ProblemSpec, SearchSettings
 from ridgeline.tools.errors import InputError
 
 
@@ -101,7 +101,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     ),
     "rng_seed": (int, "a whole number"),
     "resume": (bool, "True or False"),
-    "max_rounds": (Annotated[int, Field(ge=1)] | None, "a whole number of 1 or more"),
+    "max_rounds": (Annotated[int, Field(ge=1, le=MOST)] | None, f"a whole number from 1 to {MOST:,}"),
     "park": (bool, "True or False"),
     "replay": (Place | None, "a path"),
     "replay_timings": (bool, "True or False"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import check_graph_version, holds_a_search
+from ridgeline.graph.models.allowance import in_words
 from ridgeline.graph.session.resume import source_sha256
 from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.tools.errors import DeviceError
@@ -48,6 +49,19 @@ def tell_unpriced(models: ModelPool, on_event: Callable[[SearchEvent], None] | N
         logger.warning("%s", said)
         if on_event is not None:
             on_event({"event": "warning", "message": said})
+
+
+def tell_beyond(search: ResolvedSearch, on_event: Callable[[SearchEvent], None] | None) -> None:
+    """Say once a session, where the clock is limited, what comes after the limit."""
+    if search.budget.wall_s is None or search.replays_times:
+        return
+    said = (
+        f"the budget's wall_s ({in_words('wall_s', search.budget.wall_s)}) is for finding kernels: what is under way then, "
+        "PyTorch's compiled configurations and the certificate come on top, which takes minutes; a stop ends them, resumably"
+    )
+    logger.info("%s", said)
+    if on_event is not None:
+        on_event({"event": "note", "message": said})
 
 
 def _record(search: ResolvedSearch) -> RunRecord:

@@ -20,7 +20,7 @@ from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.beginning import begin, tell_unpriced
+from ridgeline.graph.session.beginning import begin, tell_beyond, tell_unpriced
 from ridgeline.graph.session.ending import end_host_search, store_session
 from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.session.parking import on_requests
@@ -180,6 +180,7 @@ async def _open_locked(
             cores_in_use=cores_in_use if is_local else None,
         )
         tell_unpriced(context.models, on_event)
+        tell_beyond(search, on_event)
         stack.push_async_callback(end_compiled, context)
         await run_whole(context.later.mailbox.publish)
         yield context

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.history.chosen import chosen_words
 from ridgeline.checkpoints.history.progress import unjudged
-from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -29,7 +31,10 @@ class SearchResult:
     certified: bool
     waiting: int = 0  # requests that wait for an answer
     batched: int = 0  # of these, those for a batch of their provider
+    refused: Mapping[str, str] = field(default_factory=dict)  # of these, whose last answer was refused: why, by id
     unjudged: int = 0  # kernels without a verdict: of a search in state `waiting`, those that wait for its device
+    uncertified: Mapping[str, str] = field(default_factory=dict)  # kernels whose certificate failed: why, by id
+    chosen: str = ""  # why another kernel, whose own timing ranks first, is not the best one
     reason: str = ""  # the stop rule that ended it, in words
     report: dict[str, Any]  # the content of result.json
 
@@ -44,20 +49,24 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
     write_use_kernel(run_dir, archive)
     best = report.get("best") or {}
     best_id = best.get("id")
-    calls = Journal(archive).totals()
+    journal = Journal(archive)
+    calls, certificate = journal.totals(), archive.certificate()
     return SearchResult(
         run_dir=run_dir,
         state=state,
         waiting=calls["waiting"],
         batched=calls["batched"],
+        refused=journal.refused(),
         unjudged=len(unjudged(archive)),
+        uncertified=failures_of(certificate),
+        chosen=chosen_words(archive, best_id),
         reason=archive.run().stop_reason or "",
         rounds=int(report.get("rounds", 0)),
         best_id=best_id,
         best_source=archive.candidate(best_id).source if best_id else None,
         best_source_path=run_dir / best["source_path"] if best_id else None,
         speedup=best.get("speedup"),
-        certified=certifies(archive.certificate(), best_id),
+        certified=certifies(certificate, best_id),
         report=report,
     )
 

@@ -282,12 +282,19 @@ def runs_foreign_reference(problem: ProblemSpec, target: Target, *, replays_time
 
 
 def tell_replayed(replay: Mapping[str, Any] | None, on_event: Callable[[SearchEvent], None] | None) -> None:
-    """Say once how far the questions of a replay were the recorded ones."""
+    """Say once how far the questions of a replay were the recorded ones; another wording alone is no fault."""
     if replay is None or on_event is None:
         return
     calls = counted(replay["calls"], "call")
+    if other := replay["other_prompts"]:
+        words = "the wording of prompts has changed since it was recorded"
+        on_event(
+            {
+                "event": "note",
+                "message": f"replay: {words} ({other} of {calls}); the recorded answers count all the same",
+            }
+        )
     said = {
-        "other_prompts": "had another prompt than the recorded one",
         "other_questions": "asked something else than the recorded one, and got its answer all the same",
         "not_recorded": "had no recorded answer",
     }

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.history.right_kernels import why_none
 from ridgeline.checkpoints.runs.folders import state_now
 from ridgeline.checkpoints.storage.errors import storage_errors
-from ridgeline.checkpoints.winner import Winner, why_none, winner_of
+from ridgeline.checkpoints.winner import Winner, winner_of
 from ridgeline.graph.shipping.contract import make_contract, reason_against_shipping
 from ridgeline.graph.shipping.foreign import expect_known_words, has_foreign_reference
 from ridgeline.graph.shipping.package import Files, hf_files, package_files

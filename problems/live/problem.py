@@ -140,14 +140,17 @@ def _given_by(module: torch.nn.Module, given: Sequence[Argument]) -> list[torch.
     """Return the tensors that the module itself gives for the example.
 
     Raises:
-        ProblemError: it fails on the example.
+        ProblemError: it fails on the example, or gives none.
     """
     try:
         wanted = module(*_copies(given))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # whatever the module's own forward raises
         raise ProblemError(f"forward fails on the example: {named(error)}") from error
-    return [t for t in _pytree.tree_leaves(wanted) if isinstance(t, torch.Tensor)]
+    tensors = [t for t in _pytree.tree_leaves(wanted) if isinstance(t, torch.Tensor)]
+    if not tensors:
+        raise ProblemError(f"forward returns no tensor, but {as_words(wanted)}: a kernel needs one to write")
+    return tensors
 
 
 def _checked(

@@ -133,7 +133,7 @@ def exported(
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             program = torch.export.export(module, tuple(values), strict=False)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # torch.export raises some forty unrelated types, and what the module's own forward raises; many are long
         raise NotExportable(f"the module cannot be exported: {named(error)}") from error
     _check(program)
@@ -173,7 +173,7 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def named(error: Exception) -> str:
+def named(error: BaseException) -> str:
     """Return an error of torch with its type, which some of them say all with, on one line."""
     words = f"{type(error).__name__}: {one_line(error)}"
     return words if len(words) <= _LONGEST_REASON else words[: _LONGEST_REASON - 1] + "…"

@@ -81,11 +81,17 @@ def test_result_of_a_search_stopped_before_anything_was_measured(archive: Archiv
     assert (result["best"], result["state"], result["history"]) == (None, "stopped", [])
 
 
-def test_a_winner_that_did_not_stand_up_is_not_reported(filled: Archive) -> None:
-    filled.save_run(RunRecord(best_id="", state="no_gain"))
-    result = build_result(filled)
-    assert (result["best"], result["state"]) == (None, "no_gain")
-    _check(result, "result")
+def test_a_winner_that_its_certificate_found_wrong_gives_way_to_the_next_right_kernel(filled: Archive) -> None:
+    winner = filled.run().best_id
+    again = filled.evaluation(winner, Purpose.CERTIFY)
+    wrong = dataclasses.replace(again, status=Status.WRONG, reason_code=ReasonCode.WRONG_VALUES, timing=None)
+    filled.add_evaluation(wrong)
+    for stated in ("", None):  # the search ended without a winner; it was stopped in its certificate
+        filled.forget_winner()
+        filled.save_run(RunRecord(best_id=stated, state="no_gain"))
+        result = build_result(filled)
+        assert result["best"]["id"] == "r4i1v0a0"
+        _check(result, "result")
 
 
 def test_speedup_over_the_seed_is_the_seed_hardest_to_beat_whichever_side_it_was_on(filled: Archive) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from ridgeline.graph.cli import main
+from ridgeline.problems.model_calls import CallSettings, Section
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem
 from ridgeline.tools.errors import ProblemError
 
@@ -138,3 +142,26 @@ def test_a_word_of_a_list_is_told_by_itself_without_its_number(capsys: pytest.Ca
     assert capsys.readouterr().err.startswith("ridgeline: without: must be one of memory, ")
     with pytest.raises(ProblemError, match=r"search\.without: must be one of .*, got 'tunning'; did you mean tuning\?"):
         ProblemSpec.from_dict({**HEAD, "search": {"without": ["tunning"]}}, folder=".")
+
+
+@pytest.mark.parametrize(
+    ("section", "given", "says"),
+    [
+        (Budget, {"usd": math.nan}, "Budget: usd: must be a finite number, got nan"),
+        (Budget, {"wall_s": math.inf}, "Budget: wall_s: must be a finite number, got inf"),
+        (Budget, {"gpu_s": -1.0}, "Budget: gpu_s: must be greater than 0, got -1.0"),
+        (Budget, {"tokens": 0}, "Budget: tokens: must be greater than 0, got 0"),
+        (Budget, {"usd": "5"}, "Budget: usd: must be a number, got '5'"),
+        (Budget, {"dollars": 5}, "Budget: dollars: unknown key; known are usd, tokens, wall_s, gpu_s"),
+        (SearchSettings, {"rounds": 0}, "SearchSettings: rounds: must be greater than or equal to 1, got 0"),
+        (CallSettings, {"timeout_s": math.nan}, "CallSettings: timeout_s: must be a finite number, got nan"),
+    ],
+)
+def test_a_section_that_a_program_makes_is_refused_in_one_line(
+    section: type[Section], given: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ProblemError) as told:
+        section(**given)
+    assert str(told.value) == says
+    with pytest.raises(ValidationError):  # a whole file's mistake keeps its place
+        section.model_validate(given)

@@ -14,16 +14,18 @@ from rich.table import Table
 from rich.text import Text
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.history.chosen import chosen_words
 from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.history.repeated_sources import repeat_words
-from ridgeline.checkpoints.report.wording import author_words, ending, replay_words, stage_words
+from ridgeline.checkpoints.report.wording import EAGER_TIMES, author_words, ending, replay_words, stage_words
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import find_run, matching_runs, read_run, run_folders, state_now
-from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.profile_lines import profile_lines, stored_profile
-from ridgeline.graph.cli.summary import device_name, round_lines, waiting_words, winner_lines
+from ridgeline.graph.cli.summary import device_name, refused_lines, round_lines, waiting_words, winner_lines
 from ridgeline.graph.search.ideas.user_ideas import left_over
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.errors import InputError
@@ -52,9 +54,11 @@ def execute(args: argparse.Namespace) -> int:
         if args.profile:
             return _print_profile(console, stored_profile(archive, args.profile), args)
         shown = show_run(archive)
+        chosen = chosen_words(archive, shown["best"]["id"] if shown["best"] else None)
         record = archive.run()
         told_in_vain = left_over(archive)
         without_verdict = len(unjudged(archive))
+        refused = Journal(archive).refused()
     if args.json:
         sys.stdout.write(json.dumps(shown, indent=2) + "\n")
         return 0
@@ -62,10 +66,11 @@ def execute(args: argparse.Namespace) -> int:
         told = f"the newest of the {len(matches)} runs called {args.run}…; ridgeline show lists all"
         console.print(told, markup=False, soft_wrap=True)
     state = state_now(run, record)
-    for line in _state_lines(shown, run, record, state, without_verdict=without_verdict):
+    lines = _state_lines(shown, run, record, state, without_verdict=without_verdict)
+    for line in [*lines, *refused_lines(refused, run)]:
         console.print(line, markup=False, soft_wrap=True)
     is_running = state == RunState.RUNNING
-    _print_winner(console, shown, run, is_running=is_running)
+    _print_winner(console, shown, run, chosen, is_running=is_running)
     _print_baselines(console, shown)
     for line in round_lines(shown["rounds"]):
         console.print(line, markup=False)
@@ -150,18 +155,19 @@ def _list_runs(console: Console, *, as_json: bool) -> int:
     return 0
 
 
-def _print_winner(console: Console, shown: dict[str, Any], run: Path, *, is_running: bool) -> None:
-    """Print the kernel that the run stands for and where its source lies; why the last certificate failed."""
-    best, certificate = shown["best"], shown["certificate"] or {}
+def _print_winner(console: Console, shown: dict[str, Any], run: Path, chosen: str, *, is_running: bool) -> None:
+    """Print the kernel that the run stands for, why it is not certified, and where its source lies."""
+    best = shown["best"]
     lines = winner_lines(
         best,
         state=RunState.RUNNING if is_running else shown["state"],
         certified=certifies(shown["certificate"], best["id"] if best else None),
         run_dir=run,
         source_path=run / best["source_path"] if best and best["source_path"] else None,
+        chosen=chosen,
+        failures=failures_of(shown["certificate"]),
+        replay=shown["replay"],
     )
-    if certificate and not certificate.get("passed"):
-        lines.append(f"{certificate.get('candidate', {}).get('id')} was not certified: {certificate.get('reason')}")
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)
 
@@ -171,7 +177,9 @@ def _print_baselines(console: Console, shown: dict[str, Any]) -> None:
         f"{mode_words(b['name'])} {b['median_ms']:.3f} ms" for b in shown["baselines"] if b["median_ms"] is not None
     ]
     floor = f"; floor {shown['floor_ms']:.3f} ms" if shown["floor_ms"] is not None else ""
-    console.print(f"PyTorch: {', '.join(times) or 'not measured'}{floor}", markup=False)
+    console.print(f"PyTorch by itself: {', '.join(times) or 'not measured'}{floor}", markup=False)
+    if times and shown["best"]:
+        console.print(f"  {EAGER_TIMES}", markup=False)
 
 
 def _print_ideas(console: Console, shown: dict[str, Any], *, is_running: bool) -> None:

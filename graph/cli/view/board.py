@@ -44,6 +44,7 @@ class Board:
     problem: str
     device: str
     models: tuple[str, ...]
+    replays_times: bool = False
     clock: Callable[[], float] = time.monotonic
     began_at: float = 0.0
     phase: str = "measuring the reference"
@@ -72,6 +73,7 @@ class Board:
     usd: float = 0.0
     unpriced: int = 0  # calls whose price is unknown
     warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # on what is as it should be
     waiting_for: tuple[str, str, int] | None = None  # the device, what holds it, and how many processes that are
     requests: tuple[int, str] | None = None  # how many wait for an answer, and in which folder
     batched: int = 0  # requests that wait in batches
@@ -106,6 +108,8 @@ class Board:
 
         Of the rounds by the mean of the finished ones; after them of the certificate, by what it is expected to take.
         """
+        if self.replays_times:  # a few seconds, which differ from round to round
+            return None
         if self.ends_at is not None:
             return max(0.0, self.ends_at - self.clock())
         rounds_left = 0 if self.is_over else self.max_rounds - self.rounds_over
@@ -119,9 +123,12 @@ class Board:
         asking = [(branch.since, name) for name, branch in self.branches.items() if branch.stage == "benchmark"]
         return min(asking)[1] if asking else None
 
-    def settle(self, words: str) -> None:
-        """Show how a search ended, also one that was asked to stop."""
+    def settle(self, words: str, best: Mapping[str, Any] | None = None) -> None:
+        """Show how a search ended, also one that was asked to stop; `best` is result.json's."""
         self.phase, self.stopping, self.ends_at, self.is_over = words, "", None, True
+        if best and best["speedup"] is not None:
+            self._set_best(best["id"], best["speedup"], best["speedup_ci95"], best["median_ms"])
+            self.fastest = None  # the end says why another figure does not count
 
     def best_of_torch(self) -> tuple[str, float] | None:
         """Return the name and milliseconds of the fastest baseline that ran."""
@@ -219,6 +226,9 @@ class Board:
 
     def _on_warning(self, event: Mapping[str, Any]) -> None:
         self.warnings.append(event["message"])
+
+    def _on_note(self, event: Mapping[str, Any]) -> None:
+        self.notes.append(event["message"])
 
     def _best_sure(self) -> float:
         return _sure(self.best_speedup, self.best_interval)

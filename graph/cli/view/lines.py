@@ -54,8 +54,8 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
             return f"certify {event['candidate_id']}{_place_words(event)}: {_step_words(event)}"
         case "stopped":
             return describe_stop(event, board)
-        case "warning":
-            return f"warning: {event['message']}"
+        case "warning" | "note" as kind:
+            return f"{kind}: {event['message']}"
     return _waiting_line(event, board)
 
 

@@ -168,6 +168,8 @@ def _summary(board: Board) -> Table:
     if board.warnings:
         newest = " ".join(board.warnings[-1].split())
         table.add_row("warning", Text(newest[:WARNING_SHOWN] + "…" * (len(newest) > WARNING_SHOWN), style="yellow"))
+    if board.notes:
+        table.add_row("note", Text(" ".join(board.notes[-1].split()), style="dim"))
     table.add_row("PyTorch", format_baselines(board) or "measuring …")
     if board.floor_ms is not None:
         table.add_row("floor", f"{board.floor_ms:.3f} ms ({board.bound}-bound)")

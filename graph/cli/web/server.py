@@ -1,8 +1,8 @@
 """A run's page over HTTP, on this machine alone: read only, for a search under way.
 
 Covered: other machines (it listens on 127.0.0.1), pages of other sites that reach for it under a name of their own (the
-Host header has to be a name of this machine), writes (GET and HEAD alone). Not covered: other users of this machine, who
-can read what it serves.
+Host header has to be a name of this machine), writes (GET and HEAD alone), clients that open many connections or send no
+whole request (connections.py). Not covered: other users of this machine, who can read what it serves.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ridgeline.checkpoints.report.page import read_template
+from ridgeline.graph.cli.web.connections import Connections
 from ridgeline.graph.cli.web.pages import RunPages
 from ridgeline.tools.errors import InputError, RunError, one_line
 from ridgeline.tools.machine.logs import logger_of
@@ -24,6 +25,10 @@ logger = logger_of(__name__)
 
 HOST = "127.0.0.1"
 NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+MOST_CONNECTIONS = 64
+"""Of a browser, a window takes one to six."""
+LONGEST_WAIT_S = 30.0
+"""For a whole request, from its connection's start or its last answer."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; "
@@ -40,6 +45,7 @@ class WebServer(ThreadingHTTPServer):
     """Serves one run until it is shut down."""
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, pages: RunPages, port: int) -> None:
         """Listen on a port of the loopback device; 0 takes a free one.
@@ -49,6 +55,7 @@ class WebServer(ThreadingHTTPServer):
         """
         self.pages = pages
         self.script = read_template("live.js").encode()
+        self.connections = Connections(MOST_CONNECTIONS, LONGEST_WAIT_S)
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
@@ -66,6 +73,20 @@ class WebServer(ThreadingHTTPServer):
         """Return the address to open."""
         return f"http://{HOST}:{self.server_port}/"
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread of its own."""
+        self.connections.admit(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self.connections.forget(request)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """End, at each turn of the loop, what has waited for too long."""
+        self.connections.end_late()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Note a request that broke off; a browser that goes away is no error."""
         logger.debug("a request of %s broke off: %r", client_address, sys.exception())
@@ -75,7 +96,16 @@ class _Handler(BaseHTTPRequestHandler):
     server: WebServer
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "ridgeline", ""
-    timeout = 30  # seconds that a connection may be silent
+    timeout = LONGEST_WAIT_S  # of one read, and of an answer that is not taken
+
+    def handle_one_request(self) -> None:
+        self.server.connections.waits(self.connection)
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        is_request = super().parse_request()
+        self.server.connections.is_served(self.connection)
+        return is_request
 
     def do_GET(self) -> None:
         if not self._is_addressed():

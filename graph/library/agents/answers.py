@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.report.wording import ending, interval_words, label_in_words
+from ridgeline.checkpoints.history.right_kernels import why_none
+from ridgeline.checkpoints.report.wording import (
+    ending,
+    interval_words,
+    label_in_words,
+    others_tried,
+    why_uncertified,
+)
 from ridgeline.checkpoints.runs.folders import RESUMABLE
-from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.checkpoints.stored_certificate import failures_of
 from ridgeline.graph.library.evaluation import Evaluation
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.tools.records.vocabulary import RunState
@@ -44,13 +51,14 @@ def search_answer(result: SearchResult, *, go_on: str, shows_source: bool = Fals
     run_dir = result.run_dir.absolute()
     with Archive.open_read_only(run_dir) as archive:
         certificate, mechanism = archive.certificate(), _mechanism(archive, result.best_id)
+        missing = "" if result.best_id else _why_none(archive)
     answer: Answer = {
         "problem": result.report["problem"],
         "state": result.state.value,
         "ended": ending(result.state, result.reason),
         "rounds": result.rounds,
         "best": _best(result, certificate, mechanism, shows_source=shows_source) if result.best_id else None,
-        **({} if result.best_id else {"why_none": _why_none(certificate)}),
+        **({"why_none": missing} if missing else {}),
         "run_dir": str(run_dir),
         "report": str(run_dir / "report.html"),
         "certificate": _file(run_dir / "certificate.md"),
@@ -96,7 +104,7 @@ def evaluation_answer(evaluation: Evaluation) -> Answer:
     return {name: _short(value) for name, value in told.items() if value is not None}
 
 
-def _best(result: SearchResult, certificate: Mapping[str, Any] | None, mechanism: str, *, shows_source: bool) -> Answer:
+def _best(result: SearchResult, certificate: dict[str, Any] | None, mechanism: str, *, shows_source: bool) -> Answer:
     best, source = result.report["best"], result.best_source or ""
     why = "" if result.certified else _why_uncertified(result, certificate)
     shown = {"source": source[:SOURCE_CHARS], "source_is_cut": len(source) > SOURCE_CHARS} if shows_source else {}
@@ -136,36 +144,18 @@ def _mechanism(archive: Archive, best_id: str | None) -> str:
     return archive.idea(idea_id).mechanism if idea_id else ""
 
 
-def _why_uncertified(result: SearchResult, certificate: Mapping[str, Any] | None) -> str:
-    """Return why the best kernel has no certificate."""
-    speedup = result.report["best"]["speedup"]
-    failed = _failures(certificate).get(str(result.best_id))
-    if failed:
-        return failed
-    if speedup is not None and speedup <= 1:
-        return "it is not faster than eager PyTorch"
-    if result.state in RESUMABLE:
-        return "the search ended before it was certified"
-    return "no kernel was certified as faster than eager PyTorch"
+def _why_uncertified(result: SearchResult, certificate: dict[str, Any] | None) -> str:
+    """Return why the best kernel has no certificate, and in short why others have none."""
+    failures = failures_of(certificate)
+    why = why_uncertified(result.report["best"], result.state, failures, replay=result.report.get("replay"))
+    others = others_tried(result.best_id, failures)
+    return f"{why}; others that were tried: {others}" if others else why
 
 
-def _why_none(certificate: Mapping[str, Any] | None) -> str:
+def _why_none(archive: Archive) -> str:
     """Return why a search has no best kernel."""
-    failures = _failures(certificate)
-    if not failures:
-        return "no kernel was right yet"
-    return "; ".join(f"{name} is not certified: {reason}" for name, reason in failures.items())
-
-
-def _failures(certificate: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the kernels whose certification was tried and failed, with the reason, in the order tried."""
-    if certificate is None:
-        return {}
-    failures = {each["candidate_id"]: each["reason"] for each in certificate.get("failed_before", ())}
-    tried = certificate.get("candidate", {}).get("id")
-    if tried and not certifies(dict(certificate), tried):
-        failures[tried] = certificate.get("reason", "")
-    return failures
+    failures = failures_of(archive.certificate())
+    return "; ".join(f"{name} is not certified: {reason}" for name, reason in failures.items()) or why_none(archive)
 
 
 def _going_on(state: RunState, go_on: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report.certificate import render_certificate
 from ridgeline.checkpoints.report.wording import STEP_WORDS
@@ -20,7 +22,7 @@ def test_summary_says_the_verdict_and_every_figure(filled: Archive) -> None:
         "| over eager PyTorch | 2.270x (2.225 to 2.315, which spans the re-timings) |",
         "| over PyTorch's best configuration | 1.900x |",
         "| ROWS = 1024 | right there too |",
-        "| rule | The best kernel is the one whose 95 % interval has the highest lower end.",
+        "| rule | A round's best kernel is the one whose 95 % interval has the highest lower end.",
         "2.32x (2.20 to 2.50) in the search; its first",
         "| COLS = 767 | a limit: made for the shape of the search, does not build here (needs \\| multiples) |",
         "1.040x the search's first (1.010 to 1.060)",
@@ -41,6 +43,16 @@ def test_summary_says_which_configuration_of_pytorch_has_no_figure(filled: Archi
     assert best["baselines_failed"] == ["compile"]  # TF32's failed too, with which an fp32 kernel does not compete
     text = render_certificate(certificate, best=best)
     assert "| over PyTorch's best configuration (torch.compile failed: no figure) | 1.900x |" in text
+
+
+def test_words_of_a_stranger_are_no_markup_and_command_no_terminal(filled: Archive) -> None:
+    evil = "<img src=x onerror=alert(1)> ![a](http://evil.example/a) \x1b[31m | \u202e </td><script>"
+    failure = {"candidate_id": f"r1{evil}", "reason": evil}
+    certificate = filled.certificate() | {"passed": False, "reason": evil, "failed_before": [failure]}
+    certificate["candidate"] |= {"tunables": {evil: evil}}
+    text = render_certificate(certificate, best=None)
+    assert not re.search(r"(?<!\\)<[a-z/]|\]\(|[\x1b\u202e]", text), text
+    assert text.count("\\<img src=x") == 3
 
 
 def test_certificate_of_an_earlier_version_is_told_as_far_as_it_goes() -> None:

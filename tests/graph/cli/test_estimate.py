@@ -44,7 +44,7 @@ def test_dollars_are_a_range_over_the_models_that_share_the_search() -> None:
 def test_an_unknown_price_is_said_and_a_limit_below_the_estimate_named() -> None:
     assert estimate_lines(SHAPE, [Tariff()], Budget())[0].endswith("price unknown")
     assert "calls of unknown price" in estimate_lines(SHAPE, [PRICED, Tariff()], Budget())[0]
-    assert estimate_lines(SHAPE, [PRICED], Budget(usd=0.5))[1].endswith("--max-usd is $0.50")
+    assert estimate_lines(SHAPE, [PRICED], Budget(usd=0.5))[1].endswith("its usd is $0.50")
 
 
 def test_estimate_alone_sends_nothing_and_makes_no_run_folder(

@@ -155,7 +155,11 @@ def test_end_says_when_no_kernel_beat_what_the_search_began_with(
         ("stalled", "no gain in 3 rounds", "finished: no gain in 3 rounds"),
         ("stalled", "the offline model had no further idea", "finished: the offline model had no further idea"),
         ("stalled", "", "finished: nothing more was gained or proposed"),
-        ("budget", "82 s of the 75 s of --max-wall-s are used", "finished: the budget is spent (82 s of the 75 s of"),
+        (
+            "budget",
+            "82 s of the 75 s of the budget's wall_s are used",
+            "finished: the budget is spent (82 s of the 75 s of",
+        ),
         ("stopped", "no gain in 3 rounds", "stopped, and can be resumed"),
         ("waiting", "", "waiting for answers to its requests or for its device, and can be resumed"),
     ],

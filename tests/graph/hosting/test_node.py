@@ -255,3 +255,21 @@ def test_no_two_threads_and_problems_share_a_folder(
         folders.append(request_of({"problem": str(problem.path), "runs_dir": str(tmp_path)}, thread_id).run_dir)
     assert folders[0] != folders[1]
     assert all(each.parent == tmp_path for each in folders if each)
+
+
+@pytest.mark.parametrize("name", [5, 3.5, "\ud800"])
+async def test_a_thread_whose_id_is_no_plain_text_has_a_folder_too(tmp_path: Path, name: Any) -> None:
+    graph = host(search_node(asked(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()]), InMemorySaver())
+    first = await graph.ainvoke({}, thread(name))
+    assert (first["outcome"], first["error"]) == ("finished", None)
+    assert Path(first["run_dir"]).parent == tmp_path / "runs"
+    assert (await graph.ainvoke({}, thread(name)))["run_dir"] == first["run_dir"]
+
+
+async def test_more_rounds_than_any_search_has_are_refused(tmp_path: Path) -> None:
+    graph = host(search_node(asked(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()]))
+    state = await graph.ainvoke({"max_rounds": 10**30})
+    assert (
+        state["outcome"] == "refused"
+        and "max_rounds: must be a whole number from 1 to 1,000,000" in state["error"]["message"]
+    )

@@ -22,7 +22,17 @@ from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import ArgSpec, Device, Signature, SkippedTrial
 from ridgeline.tools.records.results import Evaluation, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import ArgKind, Interface, Label, Origin, Purpose, Role, RunState, Status
+from ridgeline.tools.records.vocabulary import (
+    ArgKind,
+    Interface,
+    Label,
+    Origin,
+    Purpose,
+    ReasonCode,
+    Role,
+    RunState,
+    Status,
+)
 
 pytestmark = pytest.mark.any_tier
 
@@ -195,12 +205,16 @@ def test_what_cannot_be_loaded_says_so_before_anything_is_built(tmp_path: Path) 
         with pytest.raises(RunError, match=said):
             load(folder)
     Archive.open(tmp_path / "archive.sqlite").close()
-    with pytest.raises(RunError, match="has no winner to load: no kernel was right"):
+    with pytest.raises(RunError, match="has no winner to load: no kernel was judged yet"):
         load(tmp_path)
     refused = write_run(tmp_path / "refused")
     with Archive.open(refused / "archive.sqlite") as archive:
         archive.save_run(RunRecord(best_id=""))
-    with pytest.raises(RunError, match="no winner to load: no kernel was certified as faster than eager PyTorch"):
+        archive.add_evaluation(
+            Evaluation(key="again", candidate_id="w", purpose=Purpose.CERTIFY, status=Status.WRONG,
+                       reason_code=ReasonCode.WRONG_VALUES)
+        )  # fmt: skip
+    with pytest.raises(RunError, match="no winner to load: each kernel that was right in the search failed"):
         load(refused)
 
 

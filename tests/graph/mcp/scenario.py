@@ -31,6 +31,24 @@ HELLO = {
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
 }
 
+NO_MESSAGES: tuple[tuple[bytes, int | str | None, int], ...] = (
+    (b"no JSON", None, -32700),
+    (b'{"jsonrpc": "2.0", "id": 4, "method": "pi', None, -32700),
+    (b'{"jsonrpc": "2.0", "id": 4, "method": "ping\xff"}', None, -32700),
+    (b'{"jsonrpc": "2.0", "id": NaN, "method": "ping"}', None, -32700),
+    (b'{"jsonrpc": "2.0", "id": ' + b"9" * 5000 + b', "method": "ping"}', None, -32700),
+    (b"[" * 100_000, None, -32700),
+    (b"[]", None, -32600),
+    (b"7", None, -32600),
+    (b"{}", None, -32600),
+    (b'{"jsonrpc": "2.0", "id": true, "method": "ping"}', None, -32600),
+    (b'{"jsonrpc": "1.0", "id": 4, "method": "ping"}', 4, -32600),
+    (b'{"jsonrpc": "2.0", "id": "a", "method": "ping", "params": 5}', "a", -32600),
+    (b'{"jsonrpc": "2.0", "id": 4, "method": "ping", "params": {"_": "\\ud800"}}', 4, -32600),
+    (b'{"jsonrpc": "2.0", "id": "\\udc00", "method": "ping"}', None, -32600),
+)
+"""What a client sends that is no message, the id of its answer and the error's code."""
+
 
 def environment() -> dict[str, str]:
     """Return what a process needs to find the tests beside the package."""

@@ -19,8 +19,9 @@ from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from tests.environments import child_environment
 from tests.graph.cli.command_line import LINE_OF
-from tests.graph.mcp.scenario import HELLO, ask, config_in, parked
+from tests.graph.mcp.scenario import HELLO, NO_MESSAGES, ask, config_in, parked
 
+from ridgeline.graph.mcp import http as served
 from ridgeline.graph.mcp.http import Address, TokenGate, app_of
 from ridgeline.tools.errors import InputError
 
@@ -113,6 +114,33 @@ async def test_a_page_of_another_host_is_refused(tmp_path: Path) -> None:
             ({}, 200),
         ):
             assert (await http.post(url, json=HELLO, headers=headers)).status_code == status, headers
+
+
+async def test_what_is_no_message_gets_one_line_and_the_server_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(served, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(served, "_LONGEST_BODY_S", 0.2)
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(1)
+
+    async def parts(size: int) -> AsyncIterator[bytes]:
+        for _ in range(size >> 16):
+            yield b"x" * (1 << 16)
+
+    json_header = ACCEPTED | {"Content-Type": "application/json"}
+    async with serving(tmp_path) as url, httpx.AsyncClient(headers=json_header) as http:
+        for body, own, code in NO_MESSAGES:
+            refused = await http.post(url, content=body)
+            assert (refused.status_code, refused.text.count("\n")) == (400, 1), body
+            assert (refused.json()["id"], refused.json()["error"]["code"]) == (own, code)
+        for given, status in ((b"x" * (2 << 20), 413), (parts(2 << 20), 413), (endless(), 408)):
+            refused = await http.post(url, content=given)
+            assert (refused.status_code, refused.text.count("\n")) == (status, 1)
+        assert (await http.post(url, json=HELLO)).status_code == 200
+    assert not caplog.records
 
 
 def test_the_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:

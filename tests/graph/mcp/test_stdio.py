@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langchain_mcp_adapters.tools import load_mcp_tools
 from tests.graph.cli.command_line import LINE_OF, ROOT, assert_one_line, ridgeline
-from tests.graph.mcp.scenario import HELLO, environment, parked, toy
+from tests.graph.mcp.scenario import HELLO, NO_MESSAGES, environment, parked, toy
 
 from ridgeline.graph import cli
 
@@ -47,12 +46,26 @@ def test_nothing_but_the_protocol_is_on_standard_output(tmp_path: Path) -> None:
         verdict = said(server, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call})
         assert verdict["result"]["structuredContent"]["speedup"] == 2.0
         assert "result" in said(server, {"jsonrpc": "2.0", "id": 3, "method": "ping"})
-        server.stdin.write("no JSON\n\xff\n")
-        told = [said(server, HELLO | {"id": 4}), *(json.loads(line) for line in islice(server.stdout or (), 2))]
-        assert [each["id"] for each in told if "id" in each] == [4], "a line that is no message ends nothing"
         out, err = server.communicate(timeout=60)
     assert (out, server.returncode) == ("", 0)
     assert "a library prints" in err and "a process prints" in err
+
+
+def test_a_line_that_is_no_message_gets_an_error_of_json_rpc_and_ends_nothing(tmp_path: Path) -> None:
+    with started(*LINE_OF, "mcp", "--runs-dir", str(tmp_path)) as server:
+        said(server, HELLO)
+        assert server.stdin is not None and server.stdout is not None
+        for line, own, code in NO_MESSAGES:
+            server.stdin.buffer.write(line + b"\n")
+            server.stdin.flush()
+            answer = server.stdout.readline()
+            told = json.loads(answer)
+            assert (told["id"], told["error"]["code"]) == (own, code), (line, answer)
+            assert len(answer) < 300
+        server.stdin.write("\n  \n")
+        assert said(server, {"jsonrpc": "2.0", "id": "on", "method": "ping"})["id"] == "on"
+        out, err = server.communicate(timeout=60)
+    assert (out, err, server.returncode) == ("", "", 0)
 
 
 def test_a_signal_ends_the_server_while_its_client_is_there(tmp_path: Path) -> None:
@@ -116,7 +129,7 @@ def test_standard_input_that_is_no_pipe_gets_one_line(tmp_path: Path, place: str
 
 def test_a_line_that_is_too_long_ends_the_server_with_one_line() -> None:
     code = (
-        "import sys; from ridgeline.graph.mcp import stdio; stdio.MOST_LINE_BYTES = 1 << 20; "
+        "import sys; from ridgeline.graph.mcp import stdio; stdio.MOST_BYTES = 1 << 20; "
         "from ridgeline.graph.cli import main; sys.exit(main(['mcp']))"
     )
     words = [sys.executable, "-c", code]

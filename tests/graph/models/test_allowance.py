@@ -47,7 +47,7 @@ async def test_a_budget_overshoots_by_one_call_at_most_whatever_the_parallelism(
     one = {"tokens": CALL_TOKENS, "usd": one_usd}
     (limit,) = [(name, value) for name, value in budget.model_dump(exclude_none=True).items()]
     assert limit[1] - one[limit[0]] <= used[limit[0]] <= limit[1] + one[limit[0]]
-    assert f"--max-{limit[0]}" in failed
+    assert f"the budget's {limit[0]} " in failed
     assert len(server.requests) == round(used["tokens"] / CALL_TOKENS), "what does not fit is not sent"
 
 
@@ -63,7 +63,9 @@ async def test_a_prompt_larger_than_the_budget_is_never_sent(tmp_path: Path) -> 
     with serve(lambda n, request: Answer(IDEAS)) as server:
         model = model_of("chat", server)
         with asked(tmp_path, model, budget=Budget(tokens=100)) as given:
-            with pytest.raises(OutOfBudget, match=r"the next model call needs about .* of --max-tokens are used"):
+            with pytest.raises(
+                OutOfBudget, match=r"the next model call needs about .* of the budget's tokens are used"
+            ):
                 await given.models.propose("r1:ideate:0", model.name, ideation())
             assert given.journal.totals()["calls"] == 0
     assert not server.requests

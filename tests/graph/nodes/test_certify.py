@@ -5,12 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import pytest
 from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.bank import Bank
+from ridgeline.checkpoints.history.right_kernels import why_none
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
+from ridgeline.checkpoints.result import choose_best
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.certificate.expected_time import PYTORCH_S
 from ridgeline.graph.models.requests import KernelRequest
 from ridgeline.problems.spec import Budget
@@ -83,14 +87,49 @@ async def test_a_kernel_behind_the_elites_is_certified_where_all_of_them_fail(se
     assert certificate is not None and len(certificate["failed_before"]) > 1
 
 
-async def test_search_whose_elites_all_fail_their_certificate_has_no_best_kernel(search: Search) -> None:
+async def test_search_whose_elites_were_all_found_wrong_offers_the_right_kernel_behind_them(search: Search) -> None:
     search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// fails sanitizer\n// speed 2\n"})
     context = search.context(rounds=1)
     (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
     output = await search.run(context)
-    assert (output["outcome"], output["best_id"]) == ("no_gain", None)
+    assert (output["outcome"], output["best_id"], output["certified"]) == ("no_gain", "seed-naive", False)
     certificate = search.archive.certificate()
     assert certificate is not None and not certificate["passed"]
+    first = certificate["failed_before"][0]
+    assert (certificate["candidate"]["id"], certificate["reason"]) == (first["candidate_id"], first["reason"])
+
+
+async def test_search_all_of_whose_kernels_were_found_wrong_has_no_best_kernel(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// fails sanitizer\n// speed 2\n"})
+    context = search.context(rounds=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// fails verify")
+    output = await search.run(context)
+    assert (output["outcome"], output["best_id"]) == ("no_gain", None)
+    assert choose_best(search.archive) is None
+    assert why_none(search.archive) == "each kernel that was right in the search failed at its certificate"
+
+
+@pytest.mark.parametrize("stored", ["as it is", "by an earlier version"])
+async def test_search_whose_gains_were_not_confirmed_offers_the_fastest_right_kernel_with_its_own_certificate(
+    search: Search, stored: str
+) -> None:
+    sources = iter(["fails fresh secrets\n// speed 3", "speed 2\n// certified 0.9", "speed 1.5\n// certified 1.0"])
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// {next(sources, 'speed 0.8')}\n"})
+    context = search.context(rounds=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    output = await search.run(context)
+    certificate = search.archive.certificate()
+    assert certificate is not None
+    assert (output["outcome"], output["certified"], certificate["passed"]) == ("no_gain", False, False)
+    assert len(certificate["failed_before"]) == 3
+    if stored != "as it is":
+        search.archive.save_run(RunRecord(best_id=""))
+    best = choose_best(search.archive)
+    assert best is not None and "certified 1.0" in best.candidate.source
+    assert best.evaluation.speedup == 1.0, "the certificate's figure, not the search's"
+    if stored == "as it is":
+        assert output["best_id"] == certificate["candidate"]["id"] == best.candidate.id
+        assert certificate["reason"] == "re-timing: the speedup's interval 0.990 to 1.010 does not exclude 1"
 
 
 async def test_search_that_had_nothing_to_gain_over_pytorch_stays_at_the_floor(search: Search) -> None:

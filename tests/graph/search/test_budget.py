@@ -32,10 +32,10 @@ def context_on(search: Search, kind: DeviceKind) -> SearchContext:
 @pytest.mark.parametrize(
     ("budget", "told"),
     [
-        (Budget(wall_s=75), "all 75 s of --max-wall-s are used (82 s so far)"),
-        (Budget(gpu_s=0.5), "all 0.5 s of --max-gpu-s are used (0.512 s so far)"),
-        (Budget(tokens=4000), "all 4,000 tokens of --max-tokens are used (4,200 tokens so far)"),
-        (Budget(usd=5), "all $5.00 of --max-usd are used ($5.02 so far)"),
+        (Budget(wall_s=75), "all 75 s of the budget's wall_s are used (82 s so far)"),
+        (Budget(gpu_s=0.5), "all 0.5 s of the budget's gpu_s are used (0.512 s so far)"),
+        (Budget(tokens=4000), "all 4,000 tokens of the budget's tokens are used (4,200 tokens so far)"),
+        (Budget(usd=5), "all $5.00 of the budget's usd are used ($5.02 so far)"),
         (Budget(usd=6, wall_s=90), ""),
     ],
 )

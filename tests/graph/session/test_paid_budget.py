@@ -57,7 +57,7 @@ async def test_a_limit_on_time_ends_a_search_whose_server_hangs(search: Callable
         took_s = time.monotonic() - began
         done.set()
         assert result.state == "budget"
-        assert "2 s of --max-wall-s are used" in result.reason
+        assert "2 s of the budget's wall_s are used" in result.reason
         assert took_s < 60  # the server hangs for four minutes
         after = await search(server, Budget(wall_s=100), resume=True)
     assert after.state == "finished"
@@ -77,7 +77,7 @@ async def test_a_limit_on_tokens_ends_a_search_before_the_call_that_does_not_fit
         result = await search(server, Budget(tokens=9000), events=events)
         first = len(server.requests)
         assert result.state == "budget"
-        assert "--max-tokens" in result.reason
+        assert "the budget's tokens" in result.reason
         longest = max(len(request["prompt"]) for request in server.requests) // 3 + 200
         with Archive.open(tmp_path / "run", create=False) as archive:
             totals = Journal(archive).totals()

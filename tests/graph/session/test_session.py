@@ -17,9 +17,12 @@ from tests.graph.scripted_model import ScriptedModel
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import read_schema
 from ridgeline.checkpoints.runs.folders import lock_run
+from ridgeline.graph.library.winner import load
 from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_resolved, run_search
+from ridgeline.graph.shipping.ship import ShipRequest, ship
+from ridgeline.problems.spec import Budget
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, DescribeTask, Task, VerifyTask
 from ridgeline.tools.errors import EngineError, ModelError, NotBegun, ProblemError, RunError
 from ridgeline.tools.records.problem import Description
@@ -53,6 +56,49 @@ async def test_finished_search_leaves_result_and_best_source(tmp_path: Path) -> 
     assert report["best"]["speedup_vs_seed"] > 1
     described = read_schema("result")["properties"]["history"]["items"]["properties"]
     assert set(report["history"][0]) == set(described)
+
+
+async def test_search_without_a_certified_kernel_hands_over_the_fastest_right_one_labelled_so(tmp_path: Path) -> None:
+    model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// speed 2\n// certified 1.0\n"})
+    asked = options(tmp_path, search={"rounds": 1})
+    (asked.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    result = await run_search(asked, engine=MemoryEngine(), models=[model])
+    run = tmp_path / "run"
+    assert (result.state, result.certified, result.speedup) == ("no_gain", False, 1.0)
+    assert result.best_source is not None and (run / "best.cpp").read_text() == result.best_source
+    assert json.loads((run / "result.json").read_text())["best"]["id"] == result.best_id
+    assert "not certified: re-timing" in (run / "certificate.md").read_text()
+    assert "re-timing" in result.uncertified[str(result.best_id)]
+    with pytest.raises(RunError, match=rf"{result.best_id} is not certified \(re-timing: .*; --uncertified ships"):
+        ship(ShipRequest(run=run, out=tmp_path / "out"))
+    with pytest.raises(RunError, match=f"its best kernel {result.best_id} is not certified"):
+        load(run)
+    again = await run_search(dataclasses.replace(asked, resume=True), engine=MemoryEngine(), models=[model])
+    assert (again.best_id, again.certified) == (result.best_id, False)
+
+
+async def test_a_limit_on_the_clock_says_first_what_comes_after_it_and_a_stop_bounds_that_too(tmp_path: Path) -> None:
+    stop, events = RunControl(), list[Any]()
+
+    def on_event(event: Any) -> None:
+        events.append(event)
+        if event["event"] == "certify":
+            stop.request_drain("as long as the caller wants")
+
+    asked = options(tmp_path, budget=Budget(wall_s=0.01))
+    stopped = await run_search(asked, engine=MemoryEngine(), models=[ScriptedModel()], stop=stop, on_event=on_event)
+    first = events[0]
+    assert first["event"] == "note" and "wall_s (0.01 s) is for finding kernels" in first["message"]
+    assert "--" not in first["message"] and "certificate" in first["message"]
+    assert (stopped.state, stopped.certified) == ("stopped", False)
+    more = options(tmp_path, resume=True)
+    result = await run_search(more, engine=MemoryEngine(), models=[ScriptedModel()])
+    assert (result.state, result.certified) == ("budget", True)
+    assert "of the budget's wall_s are used" in result.reason
+    unlimited: list[Any] = []
+    other = dataclasses.replace(asked, run_dir=tmp_path / "other", budget=None)
+    await run_search(other, engine=MemoryEngine(), models=[ScriptedModel()], on_event=unlimited.append)
+    assert not [event for event in unlimited if event["event"] == "note"]
 
 
 async def test_stopped_search_resumes_without_repeating_a_call_or_a_measurement(tmp_path: Path) -> None:

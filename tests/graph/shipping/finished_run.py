@@ -23,6 +23,7 @@ from ridgeline.tools.records.vocabulary import (
     Origin,
     PrecisionClass,
     Purpose,
+    ReasonCode,
     Role,
     RunState,
     Status,
@@ -117,7 +118,7 @@ class Finished:
     language: str = ""
     problem: str = "scaled"
     certified: bool = True
-    best_id: str | None = WINNER
+    found_wrong: bool = False  # by its certificate, so that there is no winner
     fixed: bool = False  # `t` had one value in every test
     origin: Origin = Origin.MODEL  # of the winner, or of what it was tuned from
     model: str = "offline"
@@ -140,8 +141,17 @@ def write_run(folder: Path, finished: Finished | None = None) -> Path:
         for purpose in (Purpose.SEARCH, Purpose.CERTIFY):
             archive.add_evaluation(_evaluation(purpose, flags))
         archive.save_certificate(_certificate(passed=wanted.certified, flags=wanted.certified_flags))
+        if wanted.found_wrong:
+            refute_winner(archive)
         write_result(folder, archive, RunState.FINISHED)
     return folder
+
+
+def refute_winner(archive: Archive) -> None:
+    """Let the winner be wrong under its certificate's secrets."""
+    found = replace(_evaluation(Purpose.CERTIFY, ()), status=Status.WRONG, reason_code=ReasonCode.WRONG_VALUES)
+    archive.add_evaluation(replace(found, timing=None))
+    archive.save_run(RunRecord(best_id=""))
 
 
 def _record(wanted: Finished, device: Device) -> RunRecord:
@@ -154,7 +164,7 @@ def _record(wanted: Finished, device: Device) -> RunRecord:
         state=RunState.FINISHED,
         models=("offline",),
         settings={"rounds": 1},
-        best_id=wanted.best_id,
+        best_id=WINNER,
         versions={"torch": "2.13.0"},
     )
 

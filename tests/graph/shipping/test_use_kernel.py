@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.shipping.use_kernel import write_use_kernel
 from ridgeline.tools.records.vocabulary import Interface
 
-from .finished_run import Finished, write_run
+from .finished_run import Finished, refute_winner, write_run
 from .installing import without_python
 
 
@@ -34,7 +33,7 @@ def test_only_a_certified_kernel_is_called_the_winner_and_either_script_is_known
     )
     assert "winner" not in first
     with Archive.open(run, create=False) as archive:
-        archive.save_run(RunRecord(best_id=""))
+        refute_winner(archive)
         write_use_kernel(run, archive)
     assert not (run / "use_kernel.py").exists()
     assert (write_run(tmp_path / "other") / "use_kernel.py").read_text().startswith('"""The winner of this run against')
@@ -53,7 +52,7 @@ def test_a_python_without_pytorch_is_told_in_one_line_what_to_install(tmp_path: 
 def test_a_search_that_ends_without_a_winner_removes_its_own_files_alone(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     with Archive.open(run, create=False) as archive:
-        archive.save_run(RunRecord(best_id=""))
+        refute_winner(archive)
         write_use_kernel(run, archive)
         assert not (run / "use_kernel.py").exists()
         assert not (run / "reference.py").exists()

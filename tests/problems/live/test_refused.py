@@ -55,9 +55,16 @@ def test_a_forward_that_fails_only_when_it_is_run_is_told_in_one_line(tmp_path: 
         made(tmp_path, Fails(), torch.randn(8, 64))
 
 
+def leaves(_: Refused, x: torch.Tensor) -> torch.Tensor:
+    raise SystemExit(3)
+
+
 @pytest.mark.parametrize(
     ("forward", "said"),
     [
+        (lambda _, x: None, "forward returns no tensor, but None: a kernel needs one to write"),
+        (lambda _, x: "words", "forward returns no tensor, but 'words'"),
+        (leaves, "the module cannot be exported: SystemExit: 3"),
         (lambda _, x: x if x.sum() > 0 else -x, "cannot be exported: .*data-dependent"),
         (lambda _, x: x * x.sum().item(), "makes a number or a shape of a tensor's values"),
         (lambda _, x: x[x > 0], "makes a number or a shape of a tensor's values"),

@@ -109,3 +109,19 @@ def test_a_parked_run_ends_with_75_and_says_how_it_goes_on(problem: Path, tmp_pa
     assert done.returncode == 75, done.stderr + done.stdout
     assert "parked:  1 request waiting in parked/mailbox (ridgeline mailbox list parked); go on: " in done.stdout
     assert "--resume parked --park" in done.stdout
+
+
+def test_a_parked_run_and_show_say_which_answer_was_refused_and_why(problem: Path, tmp_path: Path) -> None:
+    words = ("run", str(problem), "--model", "mailbox", "--park", "--plain", "--bank", "none")
+    parked = in_memory(*words, "--run-dir", "parked", cwd=tmp_path)
+    assert "refused" not in parked.stdout
+    answer = tmp_path / "parked" / "mailbox" / "r1_ideate_0.answer.json"
+    answer.write_text('{"ideas": 7}')
+    os.utime(answer, (0, 0))  # it is whole
+    resumed = in_memory("run", "--resume", "parked", "--park", "--plain", "--bank", "none", cwd=tmp_path)
+    assert resumed.returncode == 75, resumed.stderr
+    [line] = [line for line in resumed.stdout.splitlines() if line.startswith("refused: ")]
+    assert line.startswith("refused: the answer to r1:ideate:0: ") and "ideas" in line
+    assert line.endswith("; mend its file, or ridgeline mailbox answer parked r1:ideate:0 FILE")
+    shown = ridgeline("show", "parked", cwd=tmp_path).stdout.splitlines()
+    assert line in shown

@@ -17,6 +17,7 @@ from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.report.outputs import write_run_outputs
+from ridgeline.checkpoints.report.wording import EAGER_TIMES
 from ridgeline.checkpoints.run_record import KEYLESS, RunRecord
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.cli import main
@@ -50,6 +51,10 @@ async def test_show_tells_the_winner_and_its_path_first(
     assert lines[1] == f"winner:  {best['id']}: {best['idea']}"
     assert f"{best['speedup']:.2f}x (95 %" in lines[2] and "as fast as eager PyTorch" in lines[2]
     assert f"         certified; source {run_dir / 'best.cpp'}" in lines
+    at = next(number for number, line in enumerate(lines) if line.startswith("PyTorch by itself: eager 10.000 ms"))
+    assert " ".join(" ".join(lines[at + 1 :]).split()).startswith(EAGER_TIMES)
+    page = (run_dir / "report.html").read_text()
+    assert EAGER_TIMES in page and "The medians here are the certificate&#39;s" in page
 
 
 async def test_show_in_json_names_the_best_kernels_file_once_it_holds_that_kernel(
@@ -81,6 +86,29 @@ async def test_show_of_a_run_without_a_certified_kernel_names_no_winner(
     text = shown(search, capsys, monkeypatch, 80)
     assert "fastest:  r1i" in text and "(slower than PyTorch, not certified)" in text
     assert "winner" not in text
+
+
+async def test_show_explains_the_fastest_kernels_refusal_and_names_the_others_in_short(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = iter([f"speed 2\n// certified 0.{digit}" for digit in (9, 8, 7)] + ["speed 1.5\n// certified 1.0"])
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// {next(sources)}\n"})
+    context = search.context(rounds=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    output = await search.run(context)
+    lines = shown(search, capsys, monkeypatch, 120).splitlines()
+    assert lines[1].startswith(f"fastest:  {output['best_id']}: ") and lines[1].endswith("(not certified)")
+    assert lines[2].startswith(
+        "         1.00x (95 % 0.99 to 1.01) as fast as eager PyTorch, but no proven gain over it"
+    )
+    reason = "re-timing: the speedup's interval 0.990 to 1.010 does not exclude 1"
+    assert f"         not certified: {reason}" in lines
+    [others] = [line for line in lines if "others that were tried and not certified: " in line]
+    assert others.count("re-timing: ") == 2 and others.endswith("; and 1 more") and reason not in others
+    assert "was not certified: " not in "\n".join(lines)
+    run_dir = search.archive.path.parent
+    page = write_run_outputs(run_dir, search.archive) and (run_dir / "report.html").read_text()
+    assert f"not certified ({reason.replace(chr(39), '&#39;')})" in page
 
 
 async def test_show_leaves_category_and_model_out_where_the_terminal_is_narrow(

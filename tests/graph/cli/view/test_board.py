@@ -27,6 +27,7 @@ from tests.graph.scripted_model import ScriptedModel
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.cli.view.board import recall
+from ridgeline.graph.cli.view.lines import plain_line
 from ridgeline.graph.cli.view.progress import PlainView
 from ridgeline.tools.records.vocabulary import RunState
 
@@ -114,7 +115,7 @@ def test_search_that_a_stop_rule_ended_expects_no_further_round() -> None:
     clock.now_s = 60.0
     board.apply(round_done(1))
     assert board.left_s() == 120
-    board.apply({"event": "stopped", "outcome": "budget", "reason": "all 60 s of --max-wall-s are used"})
+    board.apply({"event": "stopped", "outcome": "budget", "reason": "all 60 s of the budget's wall_s are used"})
     assert board.left_s() is None
 
 
@@ -190,3 +191,24 @@ def test_board_ranks_by_the_lower_end_of_the_interval() -> None:
     board.apply(done("r1i1v0", 2.5) | {"speedup_ci95": [1.6, 3.1]})
     assert board.best_id == "r1i0v0a0"
     assert "2.00x eager (1.80 to 2.40)" in "\n".join(drawn(board))
+
+
+def test_a_search_that_ended_shows_the_kernel_that_it_chose_and_notes_are_no_warnings() -> None:
+    board = make_board()
+    board.apply(round_started(1))
+    board.apply(done("r1i0v0", 2.5))
+    board.apply({"event": "note", "message": "nothing is certified"})
+    board.settle("finished", {"id": "r1i1v0a0", "speedup": 2.0, "speedup_ci95": [1.9, 2.1], "median_ms": 5.0})
+    text = "\n".join(drawn(board, width=100))
+    assert "2.00x eager (1.90 to 2.10)" in text and "r1i1v0a0" in text and "ranks behind" not in text
+    assert re.search(r"note +nothing is certified", text) and "warning" not in text
+    assert plain_line({"event": "note", "message": "nothing is certified"}, board) == "note: nothing is certified"
+
+
+def test_a_replay_of_times_guesses_no_time_left() -> None:
+    clock = Clock()
+    board = dataclasses.replace(make_board(clock), replays_times=True)
+    board.apply(round_started(1))
+    clock.now_s = 1.0
+    board.apply(round_done(1))
+    assert board.left_s() is None

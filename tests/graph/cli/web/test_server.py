@@ -10,7 +10,9 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -22,6 +24,7 @@ from tests.graph.cli.command_line import assert_one_line, ridgeline
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import lock_run
+from ridgeline.graph.cli.web import server as web_server
 from ridgeline.graph.cli.web.pages import REST, RunPages
 from ridgeline.graph.cli.web.server import WebServer
 
@@ -115,6 +118,54 @@ def test_a_file_that_goes_while_it_is_looked_at_is_no_mistake(run_dir: Path, mon
     monkeypatch.setattr(Path, "exists", lambda path: path.name.endswith("-wal") or exists(path))
     monkeypatch.setattr(Path, "stat", gone)
     assert RunPages(run_dir).shown()
+
+
+def test_connections_that_send_nothing_keep_nobody_out(client: httpx.Client) -> None:
+    place = ("127.0.0.1", client.base_url.port)
+    most = web_server.MOST_CONNECTIONS
+    silent = [socket.create_connection(place) for _ in range(3 * most)]
+    try:
+        for each in silent[::2]:
+            with suppress(ConnectionError):  # it may have made room already
+                each.sendall(b"GET / HTTP/1.1\r\nHost: 127.")
+        assert client.get("/status", timeout=20).status_code == 200
+        deadline = time.monotonic() + 20
+        while (threads := threading.active_count()) > most + 20 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert threads <= most + 20
+        assert client.get("/", timeout=20).status_code == 200
+    finally:
+        for each in silent:
+            each.close()
+
+
+def test_a_request_that_comes_byte_by_byte_is_ended(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_server, "LONGEST_WAIT_S", 0.5)
+    with WebServer(RunPages(run_dir), 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            with socket.create_connection(("127.0.0.1", server.server_port), timeout=0.05) as slow:
+                slow.sendall(b"GET / HTTP/1.1\r\n")
+                began = time.monotonic()
+                assert sends_until_ended(slow) and time.monotonic() - began < 20
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def sends_until_ended(slow: socket.socket) -> bool:
+    """Send a byte of a header every now and then until the server ends the connection; say whether it did."""
+    for _ in range(400):
+        try:
+            slow.sendall(b"X")
+            if slow.recv(100) == b"":
+                return True
+        except TimeoutError:
+            continue
+        except ConnectionError:
+            return True
+    return False
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost:x", "", "[::1", "169.254.0.1"])

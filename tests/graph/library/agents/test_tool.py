@@ -195,8 +195,15 @@ async def test_a_kernel_that_is_not_certified_says_why(bench: Bench) -> None:
     bench.model._kernel = lambda _: {"source": "// speed 3.0 fails fresh secrets\nvoid run();\n", "notes": ""}
     (bench.folder / "problem" / "seeds" / "naive.cpp").write_text("// speed 0.5\n")
     answer = json.loads(await search_tool(runs_dir="runs").ainvoke({"problem": bench.path}))
-    assert (answer["state"], answer["best"]) == ("no_gain", None)
-    assert " is not certified: " in answer["why_none"]
+    assert (answer["state"], answer["best"]["id"], answer["best"]["certified"]) == ("no_gain", "seed-naive", False)
+    why = answer["best"]["why_not_certified"]
+    assert why.startswith(
+        "it is not faster than eager PyTorch; others that were tried: r1i0v0a0: re-verification: wrong"
+    )
+    bench.model._kernel = lambda _: {"source": "// speed 3.0 fails fresh secrets\nvoid run(int);\n", "notes": ""}
+    (bench.folder / "problem" / "seeds" / "naive.cpp").write_text("// fails verify\n")
+    answer = json.loads(await search_tool(runs_dir="others").ainvoke({"problem": bench.path}))
+    assert answer["best"] is None and " is not certified: " in answer["why_none"]
     assert answer["why_none"].endswith("shifted (secret 2) differs")
 
 

@@ -36,7 +36,7 @@ async def test_a_batch_holds_room_in_the_budget_in_every_session_until_its_answe
             with pytest.raises(ReplyPending):
                 await search.write("r1i3v0a0:write")
             await search.look()
-            with pytest.raises(OutOfBudget, match="--max-tokens"):
+            with pytest.raises(OutOfBudget, match="the budget's tokens"):
                 await search.write("r1i3v0a0:write")
             assert search.journal.call("r1i3v0a0:write") is None, "it was never sent"
     assert len(server.asked) == 3
@@ -46,7 +46,7 @@ async def test_the_end_of_the_searchs_time_ends_the_wait_and_the_call_waits_on(t
     with serve_batches(lambda n, line: Answer(KERNEL)) as server:
         server.looks_needed = 1_000_000
         with session(tmp_path, server, budget=Budget(wall_s=2.0)) as search:
-            with pytest.raises(OutOfBudget, match="--max-wall-s"):
+            with pytest.raises(OutOfBudget, match="the budget's wall_s"):
                 await search.write("r1i0v0a0:write")
             assert search.journal.totals()["batched"] == 1
         server.looks_needed = 1
