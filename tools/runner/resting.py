@@ -10,11 +10,6 @@ from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.sandbox.sandbox import SandboxedProcess
 
-_YIELDING_S = 1e-4
-"""For so long the parent yields; then it sleeps. One that goes on yielding may keep the core that a thread needs until the
-next tick of the scheduler, 1 ms: a native candidate's OpenMP thread met that in most blocks, an empty library has none."""
-_SLEEP_S = 1e-5
-"""Some 0.06 ms with the kernel's usual slack of timers."""
 _AGAIN_S = 0.01
 """After so long the process is told to stop once more: who held it in a block may have let it go on since (see `hold`)."""
 
@@ -25,13 +20,10 @@ def await_rest(threads: Threads, process: SandboxedProcess, limit_s: float) -> N
     Raises:
         RunnerFailure: a thread stays in the kernel for longer; the process is killed.
     """
-    began = now = time.monotonic()
+    now = time.monotonic()
     until, again = now + limit_s, now + _AGAIN_S
     while not threads.are_at_rest():
-        if now < began + _YIELDING_S:
-            os.sched_yield()  # a thread may need this very core to stop: up to 4 ms without the yield
-        else:
-            time.sleep(_SLEEP_S)
+        os.sched_yield()  # a thread may need this very core to stop: 0.2 ms, and up to 4 ms without the yield
         now = time.monotonic()
         if now > again:
             process.stop()

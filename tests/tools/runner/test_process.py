@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -163,16 +162,3 @@ def test_process_that_was_let_go_on_is_stopped_once_more() -> None:
             assert process.poll() is None
         finally:
             process.kill()
-
-
-def test_wait_for_rest_gives_a_core_away() -> None:
-    """A parent that only yields keeps the core that a thread needs to stop until the scheduler's next tick."""
-
-    def slept() -> int:
-        return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw  # who yields can run, and is not counted
-
-    before, killed = slept(), []
-    threads = SimpleNamespace(are_at_rest=lambda: slept() > before)
-    process = SimpleNamespace(stop=lambda: None, kill=lambda: killed.append(True))
-    await_rest(threads, process, 1.0)  # type: ignore[arg-type]
-    assert not killed
