@@ -4,8 +4,8 @@
 
 Answers and times are the recorded ones: nothing is asked, built or run, and the recorded device need not be there. Calls that
 were not recorded, as the last repairs of a search whose time was over, are left out, and so is a last round whose sweep was
-not recorded. Prompts are those of the templates at
-hand. `ideas that name the largest stage` is result.json's `largest_stage` (docs/contracts.md).
+not recorded. Prompts are those of the templates at hand.
+`ideas that name the largest stage` is result.json's `largest_stage` (docs/contracts.md).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ablation import rounds_begun
+from decisions import decisions
 from prompt_sizes import run_prompts, sizes_of
 from result import write_result
 
 from ridgeline import search
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.recording.file import read_recording
 from ridgeline.checkpoints.result import build_result
 from ridgeline.tools.errors import NotRecorded
@@ -81,19 +81,6 @@ def measure(path: Path, folder: Path) -> dict[str, Any]:
 
 def _replayed(path: Path, run: Path, rounds: int) -> str:
     return str(search(replay=path, replay_timings=True, run_dir=run, rounds=rounds).state)
-
-
-def decisions(run: Path) -> dict[str, Any]:
-    """Return all that a search decided: ideas, kernels, what was measured, calls, elites by round, the selection."""
-    with Archive.open_read_only(run) as archive:
-        return {
-            "ideas": [idea.to_json() for idea in archive.ideas()],
-            "kernels": sorted((c.id, c.model, c.source, str(c.parent_id)) for c in archive.candidates()),
-            "measured": sorted((e.candidate_id, e.purpose, e.status, e.speedup or 0) for e in archive.evaluations()),
-            "calls": sorted((call["call_id"], call["model"], call["state"]) for call in Journal(archive).calls()),
-            "rounds": [{key: r[key] for key in ("round", "ideas", "elites", "best_id")} for r in archive.rounds()],
-            "best": archive.run().best_id,
-        }
 
 
 def repairs_of(run: Path) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import runpy
 import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,6 @@ from tests.graph.session.test_session import options
 
 from ridgeline import search as ridgeline_search
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.recording.file import read_recording, write_recording
 from ridgeline.checkpoints.result import build_result, read_schema
 from ridgeline.graph import cli
@@ -35,6 +35,7 @@ from ridgeline.tools.records.vocabulary import Origin
 
 pytestmark = pytest.mark.long
 
+decisions = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "decisions.py"))["decisions"]
 IDEA = "hold the sum of a row in a register of each lane"
 
 
@@ -70,19 +71,6 @@ async def a_recorded_search(folder: Path) -> Path:
     result = await run_search(asked, engine=MemoryEngine(), models=models, on_event=on_event)
     assert result.certified
     return folder / "run"
-
-
-def decisions(run: Path) -> dict[str, Any]:
-    """Return all that a search decided: ideas, branches, kernels, what was measured, elites by round, the selection."""
-    with Archive.open_read_only(run) as archive:
-        return {
-            "ideas": [idea.to_json() for idea in archive.ideas()],
-            "kernels": sorted((c.id, c.model, c.source, str(c.parent_id)) for c in archive.candidates()),
-            "measured": sorted((e.candidate_id, e.purpose, e.status, e.speedup or 0) for e in archive.evaluations()),
-            "calls": sorted((call["call_id"], call["model"], call["state"]) for call in Journal(archive).calls()),
-            "rounds": [{key: r[key] for key in ("round", "ideas", "elites", "best_id")} for r in archive.rounds()],
-            "best": archive.run().best_id,
-        }
 
 
 def replay(path: Path, run_dir: Path, **given: Any) -> SearchRequest:
