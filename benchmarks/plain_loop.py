@@ -39,6 +39,7 @@ SIZES = {
 """Some 20 us, 200 us, 2 ms and 20 ms on 2 cores, on an H200 from some 20 us of launches to 20 ms."""
 MODES = (ReferenceMode.EAGER, ReferenceMode.COMPILE)
 SETTINGS = TimingSettings(rule=StoppingRule(smallest=20, largest=40, time_s=2.0))
+LOOP_S = 1.0
 REFERENCE = """
 import torch
 from torch import nn
@@ -87,23 +88,26 @@ with torch.no_grad():
 
 
 class PlainLoop:
-    """A fresh process that loops over the reference."""
+    """A fresh process that runs a loop, without any variable of Ridgeline's in its environment."""
 
-    def __init__(self, source: str, n_sets: int, mode: str, device: Device) -> None:
+    def __init__(self, program: str, *words: object) -> None:
+        """Start a program that answers each line of input, seconds, with a line of figures."""
         ours = ("OMP_", "GOMP_", "KMP_", "MALLOC_")
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-        command = [sys.executable, "-c", LOOP, source, str(n_sets), mode, device.kind.value]
         self._process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", program, *map(str, words)],
+            env={name: value for name, value in os.environ.items() if not name.startswith(ours)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
-    def call_s(self, seconds: float = 1.0) -> float:
-        """Return the median seconds of a call over this time."""
+    def loop(self, seconds: float) -> list[float]:
+        """Return the figures of a loop of so many seconds."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(f"{seconds}\n")
         self._process.stdin.flush()
-        return float(self._process.stdout.readline())
+        return [float(word) for word in self._process.stdout.readline().split()]
 
     def close(self) -> None:
         """End it."""
@@ -126,14 +130,14 @@ def compare(rows: int, cols: int, mode: ReferenceMode, device: Device, repeats: 
         session = ProblemSession(Path(folder), lambda: Sandbox(probe_sandbox().tier))
         session.open(problem)
         judge = session.judge
-        loop = PlainLoop(source, judge.problem.n_sets, mode.value, device)
+        loop = PlainLoop(LOOP, source, judge.problem.n_sets, mode.value, device.kind.value)
         try:
             judge.ask(PrepareMode(mode=mode), timeout_s=300)
             side = _side(session, problem, mode)
             turns = []
             for _ in range(repeats):
-                loop_ms = 1e3 * loop.call_s()
-                turns.append((time_alone(side, judge, settings=SETTINGS)[0], loop_ms))
+                (call_s,) = loop.loop(LOOP_S)
+                turns.append((time_alone(side, judge, settings=SETTINGS)[0], 1e3 * call_s))
                 judge.stop()  # its threads take no core from the loop
         finally:
             loop.close()
