@@ -56,9 +56,8 @@ async def asearch(
     to the problem's newest unfinished run in `runs`. With `park` it returns in state `waiting` where every branch waits
     for a mailbox or a batch. `stop.request_drain()`, from any thread, ends it after the steps in flight in state
     `stopped`; `search` does so at an interrupt and raises KeyboardInterrupt then, at a second one without those steps.
-    `budget` limits the finding of kernels. Timing PyTorch's compiled configurations and certifying the best kernel come
-    after it and take minutes more; a stop bounds these too, and a search that is resumed then goes on with them.
-    `config` has callbacks, tags, metadata and a run name for LangGraph.
+    `budget` limits the finding of kernels. Timing PyTorch's compiled configurations and certifying the best kernel take
+    minutes more; a stop bounds these too, and a resumed search goes on with them. `config` goes to LangGraph.
 
     `replay` is a recorded run, its name in `runs`, or a file of `ridgeline export --replay`: its models' answers are given
     again, with `replay_timings` its measurements too. It brings the problem, the models and the random seed along. A call
@@ -69,7 +68,6 @@ async def asearch(
         InputError: invalid input; one line says how to fix it.
         EngineError: the machine failed; the search can be resumed with `resume=True` and its `run_dir`.
     """
-    recorded = _recorded(replay, rng_seed)
     request = SearchRequest(
         problem=problem,
         run_dir=checked("run_dir", run_dir or None),
@@ -82,7 +80,7 @@ async def asearch(
         max_rounds=rounds if resume else None,
         park=park,
         bank=checked("bank", bank or None),
-        replay=await asyncio.to_thread(find_recording, recorded, RUNS) if recorded else None,
+        replay=await _recording(replay, rng_seed),
         replay_timings=replay_timings,
         replay_else=replay_else,
         replay_strict=replay_strict,
@@ -90,12 +88,13 @@ async def asearch(
     return await run_search(request, on_event=on_event, stop=stop, config=config)
 
 
-def _recorded(replay: Path | str | None, rng_seed: int | None) -> Path | None:
+async def _recording(replay: Path | str | None, rng_seed: int | None) -> Path | None:
     """Return what is to be replayed, None for a search of its own; RunError where it has another random seed."""
-    if replay and rng_seed is not None:
+    if not replay:
+        return None
+    if rng_seed is not None:
         raise RunError("rng_seed: a replay decides by the recorded one; leave it out")
-    recorded: Path | None = checked("replay", replay) if replay else None
-    return recorded
+    return await asyncio.to_thread(find_recording, checked("replay", replay), RUNS)
 
 
 def _stated(**settings: float | str | None) -> dict[str, float | str]:
