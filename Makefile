@@ -46,6 +46,7 @@ check: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy benchmarks/*.py
 	$(BIN)/lint-imports
 
 $(RUNTIME): pyproject.toml constraints.txt .ci/setup

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 import torch
-from torch.autograd import DeviceType
+from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.profiler import ProfilerActivity, profile
 from triton.testing import do_bench
 
@@ -181,7 +181,7 @@ def profiled(blocks: Blocks) -> dict[str, Any]:
 
 def events_ms(blocks: Blocks) -> float:
     """Return the time of one call by CUDA events around the same blocks: what it is when no profiler looks on."""
-    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
     times = []
     for block in range(BLOCKS):
         blocks.prepare()

@@ -40,7 +40,7 @@ from ridgeline.tools.machine.process_use import cpu_seconds
 from ridgeline.tools.measure.ceilings import measure_ceilings
 from ridgeline.tools.measure.request_cost import nothing_library, usual_cost
 from ridgeline.tools.records.problem import DescribedTarget, Device
-from ridgeline.tools.records.results import Build, FailedComparison, Timing, Verdict
+from ridgeline.tools.records.results import Build, Comparison, FailedComparison, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
 from ridgeline.tools.runner.plan import runner_plan
@@ -83,18 +83,22 @@ class Bench:
         return [timing for timing in found if timing.median_ms is not None and timing.witness_ms is not None]
 
 
+def _compared(found: Comparison | FailedComparison, kernel: Candidate) -> Comparison:
+    if isinstance(found, FailedComparison):
+        raise SystemExit(f"{kernel.id} failed beside itself: {found.reason}")
+    return found
+
+
 async def measure_aa(bench: Bench) -> dict[str, Any]:
     """A kernel against itself: how far a ratio is from 1."""
     problem, candidate, build = await bench.kernel(bench.cases[0])
     task = CompareTask(problem=problem, first=candidate, first_build=build, second=candidate, second_build=build)
     found = [await bench.engine.submit(replace(task, purpose=Purpose.EVALUATE)) for _ in range(2 * bench.repeats)]
-    failed = next((c for c in found if isinstance(c, FailedComparison)), None)
-    if failed is not None:
-        raise SystemExit(f"{candidate.id} failed beside itself: {failed.reason}")
+    compared = [_compared(each, candidate) for each in found]
     return {
-        "ratios": [c.ratio for c in found],
-        "largest_distance_from_1": max(abs(c.ratio - 1) for c in found),
-        "intervals_that_hold_1": sum(c.ratio_ci95[0] <= 1 <= c.ratio_ci95[1] for c in found) / len(found),
+        "ratios": [c.ratio for c in compared],
+        "largest_distance_from_1": max(abs(c.ratio - 1) for c in compared),
+        "intervals_that_hold_1": sum(c.ratio_ci95[0] <= 1 <= c.ratio_ci95[1] for c in compared) / len(compared),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from ridgeline.tools.engine import BaselineTask, Task
 from ridgeline.tools.local.engine import LocalEngine
@@ -16,4 +16,6 @@ class EagerOnlyEngine(LocalEngine):
 
     async def submit(self, task: Task[R]) -> R:
         """Run `task` as the local engine does."""
-        return await super().submit(replace(task, compile_modes=()) if isinstance(task, BaselineTask) else task)
+        return await super().submit(
+            cast("Task[R]", replace(task, compile_modes=())) if isinstance(task, BaselineTask) else task
+        )

@@ -61,10 +61,10 @@ def main() -> None:
 def measure(path: Path, device_name: str, device: Device, search_s: float) -> dict[str, Any]:
     """Return a problem's entry."""
     seeds = sorted((path.parent / "seeds").glob(f"*{SOURCE_SUFFIX[device.kind.value]}"))
-    lines = ridgeline.evaluate(path, seeds, device=device_name)
+    lines = [judged.to_dict() for judged in ridgeline.evaluate(path, seeds, device=device_name)]
     timed = [line for line in lines if line["status"] == "ok"]
     best = min(timed, key=lambda line: float(line["median_ms"]), default=None)
-    first = next((line for line in lines if line["baselines"]), {"baselines": [], "floor_ms": None})
+    first: dict[str, Any] = next((line for line in lines if line["baselines"]), {"baselines": [], "floor_ms": None})
     entry: dict[str, Any] = {
         "measured": provenance(),
         "baselines_ms": {b["name"]: b["median_ms"] for b in first["baselines"]},

@@ -144,7 +144,8 @@ def _judged(imported: Imported, outlines: OutlineProcess, cpu: Device, judge: su
     began = time.monotonic()
     judge.stdin.write(json.dumps(request) + "\n")
     judge.stdin.flush()
-    return entry | json.loads(judge.stdout.readline()) | {"load_s": round(time.monotonic() - began, 1)}
+    told: Entry = json.loads(judge.stdout.readline())
+    return entry | told | {"load_s": round(time.monotonic() - began, 1)}
 
 
 def _made_small(source: str, outlines: OutlineProcess, cpu: Device) -> tuple[dict[str, Any], str, int]:
@@ -183,13 +184,14 @@ def _smaller(value: Any, least: int, factor: int) -> Any:
 
 
 def _numbers(tree: ast.Module) -> dict[str, Any]:
-    """Return the top-level names given a number, a product of numbers, or a list or tuple of these."""
+    """Return the top-level names given a number, a product of numbers, or a list or tuple of these, and that once."""
     allowed = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List, ast.operator, ast.unaryop, ast.expr_context)
     found = {}
+    times = Counter(name for name, _ in _assigned(tree))
     for name, node in _assigned(tree):
         is_plain = all(isinstance(part, allowed) for part in ast.walk(node))
         value = eval(compile(ast.Expression(node), "sizes", "eval"), {}) if is_plain else None
-        if isinstance(value, int | list | tuple) and not isinstance(value, bool):
+        if times[name] == 1 and isinstance(value, int | list | tuple) and not isinstance(value, bool):
             found[name] = value
     return found
 

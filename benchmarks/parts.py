@@ -32,12 +32,13 @@ from statistics import median
 from typing import Any
 
 from form import form_kernel, form_problem
+from kernel import described
 from result import merge_result, provenance
 
-from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, VerifyTask
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import DescribedTarget, Device
+from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 from ridgeline.tools.records.results import Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
@@ -105,10 +106,10 @@ async def evaluate(
     return parts_of(build_s, verdict, timing, time.perf_counter() - started), timing
 
 
-async def measure(engine: LocalEngine, problem: DescribedTarget, repeats: int) -> dict[str, Any]:
+async def measure(engine: LocalEngine, target: Target, repeats: int) -> dict[str, Any]:
     """Return a case's figures."""
     started = time.perf_counter()
-    problem = problem.described(await engine.submit(DescribeTask(problem=problem)))
+    problem = await described(engine, target)
     judge_start_s = time.perf_counter() - started
     first, _ = await evaluate(engine, problem, form_kernel(problem), is_cached=False)
     cold: list[Parts] = []

@@ -70,7 +70,9 @@ def constants(module: str) -> dict[str, ast.expr]:
     tree = ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())
     found: dict[str, ast.expr] = {}
     for node in tree.body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
         if isinstance(target, ast.Name) and target.id.isupper() and node.value is not None:
             found |= {target.id: node.value, **_columns(target.id, node.value)}
     return found
