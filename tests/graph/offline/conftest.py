@@ -10,14 +10,18 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 from tests.candidates import candidate_of
 from tests.environments import child_environment
+from tests.one_unit import Part, one_unit
 
 from ridgeline.graph.offline.program.read import read_program
+from ridgeline.tools.build import messages
 from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.build.flags import requested_flags
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.records.problem import DescribedTarget, Description, Device, Signature
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Role
@@ -125,11 +129,29 @@ def cuda_bench(tmp_path_factory):
     gpu = replace(DEVICE, kind=DeviceKind.CUDA, name="gpu", arch="sm_90a", uuid="GPU-0", cores=132)
     compiler = Compiler(Sandbox(probe_sandbox().tier), folder / "cache", gpu)
 
-    def build(reference, sources):
-        problem = replace(problem_of(reference), device=gpu)
-        return asyncio.run(compiler.compile_batch([task_of(problem, i, s, "cu") for i, s in enumerate(sources)]))
+    def build(parts):
+        """Return the build of a (reference, source) for each name, in as few units as their flags allow."""
+        tasks = []
+        for names in alike({name: source for name, (_, source) in parts.items()}):
+            chosen = [
+                Part(name=name, signature=parts[name][0].description.signature, source=parts[name][1]) for name in names
+            ]
+            problem = replace(problem_of(parts[names[0]][0]), device=gpu)
+            tasks.append(task_of(problem, len(tasks), one_unit(chosen, DeviceKind.CUDA), "cu"))
+        with mock.patch.object(
+            messages, "LOG_BYTES", 1 << 20
+        ):  # a warning may come after what ptxas says of many kernels
+            return asyncio.run(compiler.compile_batch(tasks))
 
     return build
+
+
+def alike(sources):
+    """Return the names of the sources in groups that ask for the same flags."""
+    groups = {}
+    for name, source in sources.items():
+        groups.setdefault(requested_flags(source), []).append(name)
+    return list(groups.values())
 
 
 def problem_of(reference):
@@ -149,7 +171,7 @@ def task_of(problem, number, source, language):
 
 
 class Bench:
-    """Builds kernels in one batch and runs them in one confined process."""
+    """Builds kernels of one reference, those with equal flags as one unit, and runs them in one confined process."""
 
     def __init__(self, folder, sandbox):
         folder.chmod(0o755)
@@ -157,12 +179,19 @@ class Bench:
         self.compiler = Compiler(sandbox, folder / "cache", DEVICE)
 
     def build(self, reference, sources):
-        problem = problem_of(reference)
-        tasks = [task_of(problem, i, s, "cpp") for i, s in enumerate(sources)]
+        """Return the library of each source, k0, k1, and so on."""
+        signature, problem = reference.description.signature, problem_of(reference)
+        named = {f"k{i}": source for i, source in enumerate(sources)}
+        groups = alike(named)
+        units = [
+            one_unit([Part(name=n, signature=signature, source=named[n]) for n in names], DeviceKind.CPU)
+            for names in groups
+        ]
+        tasks = [task_of(problem, i, unit, "cpp") for i, unit in enumerate(units)]
         builds = asyncio.run(self.compiler.compile_batch(tasks))
-        for build, source in zip(builds, sources, strict=True):
-            assert build.library_path, f"{reference.name}: {build.reason}\n{build.log}\n{source}"
-        return [Path(b.library_path) for b in builds]
+        for build, unit in zip(builds, units, strict=True):
+            assert build.library_path, f"{reference.name}: {build.reason}\n{build.log}\n{unit}"
+        return {n: Path(b.library_path) for names, b in zip(groups, builds, strict=True) for n in names}
 
     def run(self, reference, sources):
         """Return, for each source, its outputs as float64 arrays."""
@@ -174,10 +203,12 @@ class Bench:
         for name, data in tensors.items():
             (folder / name).write_bytes(data.tobytes(order="A"))  # as it lies in memory, transposed or not
         sizes = [int(np.prod(o.shape)) * np.dtype(storage(o.dtype)).itemsize for o in reference.outputs]
-        for i, library in enumerate(libraries):
-            shutil.copy(library, folder / f"k{i}.so")
+        copies = {library: f"{name}.so" for name, library in libraries.items()}
+        for library, copy in copies.items():
+            shutil.copy(library, folder / copy)
         names = [f"k{i}" for i in range(len(libraries))]
-        job = {"inputs": list(tensors), "scalars": scalars, "outputs": sizes, "libraries": names}
+        kernels = {name: copies[libraries[name]] for name in names}
+        job = {"inputs": list(tensors), "scalars": scalars, "outputs": sizes, "kernels": kernels}
         (folder / "job.json").write_text(json.dumps(job))
         shutil.copy(HERE / "confined_host.py", folder / "confined_host.py")
         claim_workdir(folder)
