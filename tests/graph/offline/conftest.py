@@ -16,12 +16,11 @@ import numpy as np
 import pytest
 from tests.candidates import candidate_of
 from tests.environments import child_environment
-from tests.one_unit import Part, one_unit
+from tests.one_unit import Part, one_unit, units
 
 from ridgeline.graph.offline.program.read import read_program
 from ridgeline.tools.build import messages
 from ridgeline.tools.build.compiler import Compiler
-from ridgeline.tools.build.flags import requested_flags
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.records.problem import DescribedTarget, Description, Device, Signature
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Role
@@ -129,29 +128,19 @@ def cuda_bench(tmp_path_factory):
     gpu = replace(DEVICE, kind=DeviceKind.CUDA, name="gpu", arch="sm_90a", uuid="GPU-0", cores=132)
     compiler = Compiler(Sandbox(probe_sandbox().tier), folder / "cache", gpu)
 
-    def build(parts):
-        """Return the build of a (reference, source) for each name, in as few units as their flags allow."""
+    def build(kernels):
+        """Return the builds of the units that hold a (reference, source) for each name."""
+        signatures = {name: reference.description.signature for name, (reference, _) in kernels.items()}
+        parts = [Part(name=n, signature=signatures[n], source=source) for n, (_, source) in kernels.items()]
         tasks = []
-        for names in alike({name: source for name, (_, source) in parts.items()}):
-            chosen = [
-                Part(name=name, signature=parts[name][0].description.signature, source=parts[name][1]) for name in names
-            ]
-            problem = replace(problem_of(parts[names[0]][0]), device=gpu)
-            tasks.append(task_of(problem, len(tasks), one_unit(chosen, DeviceKind.CUDA), "cu"))
-        with mock.patch.object(
-            messages, "LOG_BYTES", 1 << 20
-        ):  # a warning may come after what ptxas says of many kernels
+        for unit in units(parts, DeviceKind.CUDA):
+            problem = replace(problem_of(kernels[unit[0].name][0]), device=gpu)
+            tasks.append(task_of(problem, len(tasks), one_unit(unit, DeviceKind.CUDA), "cu"))
+        # a warning may come after what ptxas says of many kernels
+        with mock.patch.object(messages, "LOG_BYTES", 1 << 20):
             return asyncio.run(compiler.compile_batch(tasks))
 
     return build
-
-
-def alike(sources):
-    """Return the names of the sources in groups that ask for the same flags."""
-    groups = {}
-    for name, source in sources.items():
-        groups.setdefault(requested_flags(source), []).append(name)
-    return list(groups.values())
 
 
 def problem_of(reference):
@@ -171,7 +160,7 @@ def task_of(problem, number, source, language):
 
 
 class Bench:
-    """Builds kernels of one reference, those with equal flags as one unit, and runs them in one confined process."""
+    """Builds kernels of one reference, those that ask for the same as one unit, and runs them in one confined process."""
 
     def __init__(self, folder, sandbox):
         folder.chmod(0o755)
@@ -181,17 +170,13 @@ class Bench:
     def build(self, reference, sources):
         """Return the library of each source, k0, k1, and so on."""
         signature, problem = reference.description.signature, problem_of(reference)
-        named = {f"k{i}": source for i, source in enumerate(sources)}
-        groups = alike(named)
-        units = [
-            one_unit([Part(name=n, signature=signature, source=named[n]) for n in names], DeviceKind.CPU)
-            for names in groups
-        ]
-        tasks = [task_of(problem, i, unit, "cpp") for i, unit in enumerate(units)]
-        builds = asyncio.run(self.compiler.compile_batch(tasks))
-        for build, unit in zip(builds, units, strict=True):
-            assert build.library_path, f"{reference.name}: {build.reason}\n{build.log}\n{unit}"
-        return {n: Path(b.library_path) for names, b in zip(groups, builds, strict=True) for n in names}
+        parts = [Part(name=f"k{i}", signature=signature, source=source) for i, source in enumerate(sources)]
+        groups = units(parts, DeviceKind.CPU)
+        texts = [one_unit(unit, DeviceKind.CPU) for unit in groups]
+        builds = asyncio.run(self.compiler.compile_batch([task_of(problem, i, t, "cpp") for i, t in enumerate(texts)]))
+        for build, text in zip(builds, texts, strict=True):
+            assert build.library_path, f"{reference.name}: {build.reason}\n{build.log}\n{text}"
+        return {part.name: Path(b.library_path) for unit, b in zip(groups, builds, strict=True) for part in unit}
 
     def run(self, reference, sources):
         """Return, for each source, its outputs as float64 arrays."""
