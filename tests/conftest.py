@@ -38,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     config.pluginmanager.register(ConfinedStarts())
     _lock_devices_alone(config)
+    _let_threads_sleep(config)
     if required_tiers()[:1] != [Tier.LANDLOCK] or os.environ.get("PYTEST_XDIST_WORKER"):
         return
     folder = tempfile.TemporaryDirectory(prefix="ridgeline-no-bubblewrap-")
@@ -57,6 +58,16 @@ def _lock_devices_alone(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="ridgeline-locks-")
         config.add_cleanup(folder.cleanup)
         os.environ["RIDGELINE_LOCK_DIR"] = folder.name
+
+
+def _let_threads_sleep(config: pytest.Config) -> None:
+    """Have OpenMP's threads sleep while they wait, where tests run side by side; what is measured has its own variables.
+
+    Beside the other workers a thread that spins waits for one that is not running: half of the processor time that the
+    tests of the judge's gradings took.
+    """
+    if config.getoption("numprocesses", None):  # the workers inherit it: in their own configuration it comes too late
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 class ConfinedStarts:

@@ -10,13 +10,16 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 from tests.candidates import candidate_of
 from tests.environments import child_environment
+from tests.one_unit import Part, one_unit, units
 
 from ridgeline.graph.offline.program.read import read_program
+from ridgeline.tools.build import messages
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.records.problem import DescribedTarget, Description, Device, Signature
@@ -125,9 +128,17 @@ def cuda_bench(tmp_path_factory):
     gpu = replace(DEVICE, kind=DeviceKind.CUDA, name="gpu", arch="sm_90a", uuid="GPU-0", cores=132)
     compiler = Compiler(Sandbox(probe_sandbox().tier), folder / "cache", gpu)
 
-    def build(reference, sources):
-        problem = replace(problem_of(reference), device=gpu)
-        return asyncio.run(compiler.compile_batch([task_of(problem, i, s, "cu") for i, s in enumerate(sources)]))
+    def build(kernels):
+        """Return the builds of the units that hold a (reference, source) for each name."""
+        signatures = {name: reference.description.signature for name, (reference, _) in kernels.items()}
+        parts = [Part(name=n, signature=signatures[n], source=source) for n, (_, source) in kernels.items()]
+        tasks = []
+        for unit in units(parts, DeviceKind.CUDA):
+            problem = replace(problem_of(kernels[unit[0].name][0]), device=gpu)
+            tasks.append(task_of(problem, len(tasks), one_unit(unit, DeviceKind.CUDA), "cu"))
+        # a warning may come after what ptxas says of many kernels
+        with mock.patch.object(messages, "LOG_BYTES", 1 << 20):
+            return asyncio.run(compiler.compile_batch(tasks))
 
     return build
 
@@ -149,7 +160,7 @@ def task_of(problem, number, source, language):
 
 
 class Bench:
-    """Builds kernels in one batch and runs them in one confined process."""
+    """Builds kernels of one reference, those that ask for the same as one unit, and runs them in one confined process."""
 
     def __init__(self, folder, sandbox):
         folder.chmod(0o755)
@@ -157,12 +168,15 @@ class Bench:
         self.compiler = Compiler(sandbox, folder / "cache", DEVICE)
 
     def build(self, reference, sources):
-        problem = problem_of(reference)
-        tasks = [task_of(problem, i, s, "cpp") for i, s in enumerate(sources)]
-        builds = asyncio.run(self.compiler.compile_batch(tasks))
-        for build, source in zip(builds, sources, strict=True):
-            assert build.library_path, f"{reference.name}: {build.reason}\n{build.log}\n{source}"
-        return [Path(b.library_path) for b in builds]
+        """Return the library of each source, k0, k1, and so on."""
+        signature, problem = reference.description.signature, problem_of(reference)
+        parts = [Part(name=f"k{i}", signature=signature, source=source) for i, source in enumerate(sources)]
+        groups = units(parts, DeviceKind.CPU)
+        texts = [one_unit(unit, DeviceKind.CPU) for unit in groups]
+        builds = asyncio.run(self.compiler.compile_batch([task_of(problem, i, t, "cpp") for i, t in enumerate(texts)]))
+        for build, text in zip(builds, texts, strict=True):
+            assert build.library_path, f"{reference.name}: {build.reason}\n{build.log}\n{text}"
+        return {part.name: Path(b.library_path) for unit, b in zip(groups, builds, strict=True) for part in unit}
 
     def run(self, reference, sources):
         """Return, for each source, its outputs as float64 arrays."""
@@ -174,10 +188,12 @@ class Bench:
         for name, data in tensors.items():
             (folder / name).write_bytes(data.tobytes(order="A"))  # as it lies in memory, transposed or not
         sizes = [int(np.prod(o.shape)) * np.dtype(storage(o.dtype)).itemsize for o in reference.outputs]
-        for i, library in enumerate(libraries):
-            shutil.copy(library, folder / f"k{i}.so")
+        copies = {library: f"{name}.so" for name, library in libraries.items()}
+        for library, copy in copies.items():
+            shutil.copy(library, folder / copy)
         names = [f"k{i}" for i in range(len(libraries))]
-        job = {"inputs": list(tensors), "scalars": scalars, "outputs": sizes, "libraries": names}
+        kernels = {name: copies[libraries[name]] for name in names}
+        job = {"inputs": list(tensors), "scalars": scalars, "outputs": sizes, "kernels": kernels}
         (folder / "job.json").write_text(json.dumps(job))
         shutil.copy(HERE / "confined_host.py", folder / "confined_host.py")
         claim_workdir(folder)

@@ -1,13 +1,11 @@
 """Convolutions for a GPU where there is none: they build without a warning, and emulated they compute the right thing."""
 
-import asyncio
 import dataclasses
 import itertools
 import shutil
 
 import numpy as np
 import pytest
-from tests.candidates import candidate_of
 from tests.graph.offline.conftest import worst_error
 from tests.graph.offline.subjects import BASELINES, HOPPER, subject_of
 
@@ -17,11 +15,6 @@ from ridgeline.graph.offline.convolution.cuda.composer import ConvolutionCuda
 from ridgeline.graph.offline.convolution.cuda.structures import Structure
 from ridgeline.graph.offline.proposals import propose_ideas
 from ridgeline.graph.search.sources.tuning import parse_tunables, with_values
-from ridgeline.tools.build.compiler import Compiler
-from ridgeline.tools.engine import CompileTask
-from ridgeline.tools.records.problem import DescribedTarget
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
-from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 from .emulation import on_cpu
 
@@ -67,34 +60,25 @@ def test_emulated_tunables_are_correct(bench, convolutions):
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no CUDA toolkit")
-def test_sources_build_without_a_warning(convolutions, tmp_path):
-    tasks = [*tasks_for(convolutions, "alexnet_relu_pool"), *tasks_for(convolutions, "brain")]
-    tmp_path.chmod(0o755)
-    compiler = Compiler(Sandbox(probe_sandbox().tier), tmp_path / "cache", HOPPER)
-    builds = asyncio.run(compiler.compile_batch(tasks))
-    assert [b.log for b in builds if "warning" in b.log or not b.library_path] == []
+def test_sources_build_without_a_warning(cuda_bench, convolutions):
+    parts = {
+        f"{name}_{i}": (convolutions[name], source)
+        for name in ("alexnet_relu_pool", "brain")
+        for i, source in enumerate(sources_for(convolutions[name]))
+    }
+    for build in cuda_bench(parts):
+        assert build.library_path and "warning" not in build.log, f"{build.reason}\n{build.log}"
 
 
-def tasks_for(convolutions, name):
-    reference = convolutions[name]
+def sources_for(reference):
     composer = composer_of(reference)
-    problem = DescribedTarget(
-        name=name, reference_source="", interface=Interface.C, tolerance=PrecisionClass.TF32, device=HOPPER,
-        description=reference.description
-    )  # fmt: skip
     usable = set(composer.applicable())
     chosen = [
         usable - {Structure.WGMMA},
         usable - {Structure.MMA},
         usable - {Structure.MMA, Structure.WGMMA, Structure.POOL, Structure.RESIDENT},
     ]
-    return [
-        CompileTask(
-            problem=problem,
-            candidate=candidate_of(composer.write_source(frozenset(c), 0), name=f"{name}-{i}", language="cu"),
-        )
-        for i, c in enumerate(chosen)
-    ]
+    return [composer.write_source(frozenset(c), 0) for c in chosen]
 
 
 def test_warpgroups_are_where_a_kernel_starts_on_hopper(convolutions):

@@ -1,11 +1,9 @@
 """CUDA for contractions: what fits together, and that nvcc takes it without a warning or a spill."""
 
-import asyncio
 import dataclasses
 import shutil
 
 import pytest
-from tests.candidates import candidate_of
 from tests.graph.offline.subjects import HOPPER, subject_of
 
 from ridgeline.graph.offline.composer import merge, structures_of, with_added
@@ -13,10 +11,6 @@ from ridgeline.graph.offline.matmul.cuda.composer import MatmulCuda
 from ridgeline.graph.offline.matmul.cuda.structures import Structure
 from ridgeline.graph.offline.matmul.cuda.warpgroups import sides_of
 from ridgeline.graph.search.sources.tuning import parse_tunables
-from ridgeline.tools.build.compiler import Compiler
-from ridgeline.tools.engine import CompileTask
-from ridgeline.tools.records.problem import DescribedTarget
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
 
 pytestmark = pytest.mark.long
 
@@ -98,20 +92,11 @@ def test_variations_start_their_tunables_elsewhere(products):
 
 @needs_nvcc
 @pytest.mark.timeout(300)
-def test_nvcc_builds_every_unit_without_a_warning(bench, products):
-    tasks = []
+def test_nvcc_builds_every_unit_without_a_warning(cuda_bench, products):
+    parts = {}
     for number, (name, tolerance, composition) in enumerate(BUILT):
-        problem = DescribedTarget(
-            name=name, reference_source="", interface=Interface.C, tolerance=PrecisionClass(tolerance), device=HOPPER,
-            description=products[name].description,
-        )  # fmt: skip
         source = composer_of(products[name], tolerance).write_source(frozenset(composition), number % 3)
-        candidate = candidate_of(source, name=f"c{number}", language="cu")
-        tasks.append(CompileTask(problem=problem, candidate=candidate))
-    compiler = Compiler(bench.sandbox, bench.folder / "cuda", HOPPER)
-    builds = asyncio.run(compiler.compile_batch(tasks))
-    said = {b: f"{build.status} {build.reason} {build.log}" for b, build in zip(BUILT_NAMES, builds, strict=True)}
-    assert all(build.status is Status.OK and "warning" not in build.log for build in builds), said
-
-
-BUILT_NAMES = tuple(f"{name} {tolerance} {' '.join(sorted(c))}" for name, tolerance, c in BUILT)
+        parts["_".join((name, tolerance, *sorted(composition))).replace("-", "_")] = (products[name], source)
+    assert len(parts) == len(BUILT)
+    for build in cuda_bench(parts):
+        assert build.library_path and "warning" not in build.log, f"{build.reason}\n{build.log}"

@@ -181,6 +181,5 @@ def test_nvcc_takes_the_structures_without_a_warning(cuda_bench, references, sof
             long_rows.write_source(merge(long_rows, long_rows.base(), {s}), 0)
             for s in (Structure.GRID, Structure.REGISTERS, Structure.ONLINE)
         ]
-    reference = references[name]
-    for build in cuda_bench(reference, sources):
+    for build in cuda_bench({f"c{i}": (references[name], source) for i, source in enumerate(sources)}):
         assert build.library_path and "warning" not in build.log, f"{build.reason}\n{build.log}"
