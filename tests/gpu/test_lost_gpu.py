@@ -28,6 +28,15 @@ void run(const float* x, const float* target, float* out, void*, cudaStream_t st
   cross_entropy<<<4096, 256, 0, stream>>>(x, target, out);
 }
 """
+BENT_ROW = """
+__global__ void bend(float* row) {
+  for (int64_t i = threadIdx.x; i < X_SHAPE_1; i += blockDim.x) row[i] = 1 + 1.00042f * (row[i] - 1);
+}
+"""
+NEAR_A_LIMIT = CROSS_ENTROPY.replace("void run", f"{BENT_ROW}void run").replace(
+    "(x, target, out);", "(x, target, out);\n  bend<<<1, 1024, 0, stream>>>(out + 7 * X_SHAPE_1);"
+)
+"""One row has two thirds of the error that a row may have: the judge asks what sums lose, with operands a little off."""
 SIGNED = ("mixed_signs", "few_signs", "opposite_signs")
 LENGTHS = """import torch
 from torch import nn
@@ -74,3 +83,10 @@ def test_a_reference_is_judged_without_the_values_that_lose_the_gpu(bench, refer
     report("lost_gpu", skipped=skipped, said=outcome.said())
     assert {name for name, why in skipped.items() if "on the GPU" in why} == left_out
     assert outcome.last.status is Status.OK, outcome.said()
+
+
+def test_a_kernel_near_a_limit_does_not_end_the_judge(bench) -> None:
+    problem = bench.problem(PROBABILITIES, name="near")
+    outcomes = bench.run(problem, {"near": NEAR_A_LIMIT, "honest": CROSS_ENTROPY})
+    report("near_a_limit", said={name: outcome.said() for name, outcome in outcomes.items()})
+    assert all(outcome.last.status is Status.OK for outcome in outcomes.values())

@@ -45,7 +45,7 @@ SUM_ERROR: Mapping[PrecisionClass, float] = {
     PrecisionClass.FP8: 2.0**-21,
 }
 """Relative change of the operands that moves an output as far as sums in fp32 do: another order of them, and in the other
-classes tensor cores, which cut every product off at the last bits of the largest.
+classes tensor cores, which cut every product off at the last bits of the largest. Half of them are smaller by twice this.
 
 It counts where large terms nearly cancel: two scores of 50,000 of an attention whose difference chooses between two rows.
 Few rows are so, and the largest error of few is another one in every kernel and under every secret."""

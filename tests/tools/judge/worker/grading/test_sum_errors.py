@@ -16,7 +16,7 @@ from ridgeline.tools.judge.worker.grading.class_errors import sum_errors
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.precision import SUM_ERROR
+from ridgeline.tools.records.precision import SUM_ERROR, Errors
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 TOKENS, DEPTH = 512, 64
@@ -97,3 +97,31 @@ def test_nothing_is_told_of_a_reference_without_float64() -> None:
     inputs = reference.draw_inputs(0)
     case = Case("nominal_0", inputs, {}, expected_of(reference, inputs, {}, exact_of(inputs)))
     assert sum_errors(reference, case, SUM_ERROR[FP16]) is None
+
+
+def _errors(names: str, body: str, *inputs: torch.Tensor) -> Errors | None:
+    reference = Reference(SOURCE.format(names=names, inputs=", ".join(["torch.rand(64, 64)"] * len(inputs)), body=body))
+    case = Case("made", inputs, {}, expected_of(reference, inputs, {}, exact_of((inputs[0],))))
+    return sum_errors(reference, case, SUM_ERROR[PrecisionClass.FP32])
+
+
+def test_no_operand_leaves_a_domain_around_zero() -> None:
+    x = torch.rand(64, 64)
+    x[::2, ::2] = 1.0
+    body = "        assert x.abs().max() <= 1\n        return torch.log1p(x)"
+    for inputs in (x, -0.5 * x, x * torch.linspace(-0.5, 0.5, 64).sign()):
+        errors = _errors("x", body.replace("log1p(x)", "log1p(x.abs())"), inputs)
+        assert errors is not None and errors.worst_element > 0
+
+
+def test_a_mask_of_whole_numbers_is_as_it_was() -> None:
+    mask = (torch.rand(64, 64) < 0.5).float()
+    errors = _errors("x, mask", "        return torch.where(mask == 1, x, -x)", torch.rand(64, 64), mask)
+    assert errors is not None and errors.worst_element < 8 * SUM_ERROR[PrecisionClass.FP32]
+
+
+def test_a_case_in_float64_keeps_its_inputs() -> None:
+    x = torch.rand(64, 64, dtype=torch.float64)
+    as_given = x.clone()
+    assert _errors("x", "        return 2 * x", x) is not None
+    assert torch.equal(x, as_given)
