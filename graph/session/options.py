@@ -106,7 +106,7 @@ class SearchRequest:
         else:
             check_vacant(run_dir)
         begun = _read_run(run_dir) if self.resume else RunRecord()
-        replay = replay or resumed_replay(begun, asked_replay)
+        replay = replay or resumed_replay(run_dir, begun, asked_replay)
         problem = problem or (replay.problem() if replay else _searched_problem(run_dir, begun))
         asked = replay.settings(self.settings) if replay else changed_settings(problem, self.settings)
         named = self.models or begun.models or tuple(problem.models)
