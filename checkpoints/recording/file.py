@@ -33,6 +33,8 @@ MOST_LINE_BYTES = 2**26
 _MOST_DIGITS = 20
 """Python itself refuses to read a number of thousands, in words that name no number."""
 FORMAT = "ridgeline-replay"
+KEPT_NAME = "recording.jsonl"
+"""What a replay replays, in its own run folder: a folder that is moved goes on without the recorded run or file."""
 _KINDS: Mapping[str, type[Record]] = {
     "run": RecordedRun,
     "call": RecordedCall,
@@ -100,9 +102,24 @@ def write_recording(run: Path, file: Path) -> Recording:
     recording = read_recording(run)
     if file.is_file() and is_database(file):
         raise RunError(f"{file}: holds a database, not a recording; name another file")
-    lines = (json.dumps(finite(line), ensure_ascii=False, allow_nan=False) for line in _lines(recording))
-    replace_file(file, "".join(f"{line}\n" for line in lines), is_users=True)
+    replace_file(file, _text(recording), is_users=True)
     return recording
+
+
+def keep_recording(recording: Recording, run_dir: Path) -> None:
+    """Put what a run replays into its folder, unless it is there; StorageError where it cannot be written."""
+    if not (run_dir / KEPT_NAME).is_file():
+        replace_file(run_dir / KEPT_NAME, _text(recording))
+
+
+def kept_recording(run_dir: Path) -> Path | None:
+    """Return the file of what a run replays; None in the folder of a search that an earlier version began."""
+    return run_dir / KEPT_NAME if (run_dir / KEPT_NAME).is_file() else None
+
+
+def _text(recording: Recording) -> str:
+    lines = (json.dumps(finite(line), ensure_ascii=False, allow_nan=False) for line in _lines(recording))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _lines(recording: Recording) -> Iterable[dict[str, Any]]:

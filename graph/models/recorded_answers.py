@@ -11,7 +11,7 @@ from ridgeline.tools.records.keys import CallId, again_id
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ridgeline.graph.models.requests import Stated
+    from ridgeline.graph.models.requests import IdeaDraft, Stated
 
 
 class Answers:
@@ -65,9 +65,26 @@ class Answers:
 
     def holds_kernel_of(self, idea: Stated, round_: int) -> bool:
         """Say whether the recorded search asked for a kernel of this idea in this round."""
+        return any(True for _ in self._kernels_of(idea, round_))
+
+    def renamed_parents(self, idea: IdeaDraft, round_: int) -> Iterator[tuple[str, str]]:
+        """Yield each parent that this round's idea names though the recorded search did not show it, and what stood for it.
+
+        So it is where that search was a replay itself: its answers name kernels of the search before. Which of its own an
+        idea started from, its calls for kernels say. Of a name that it left out nothing is yielded, nor where the recording
+        does not say what was shown.
+        """
+        call, shown = next(self._kernels_of(idea, round_), None), self.shown(round_)
+        if call is None or call.question is None or not shown:
+            return
+        for place, name in (("parent", idea.parent_id), ("second_parent", idea.second_parent_id)):
+            if name and name not in shown and (stood := call.question.get(place)):
+                yield name, str(stood)
+
+    def _kernels_of(self, idea: Stated, round_: int) -> Iterator[RecordedCall]:
         key = idea_key(idea.title, idea.mechanism)
         placed = (call for place, calls in self._by_place.items() if place[0] == key for call in calls)
-        return any(_round(call.call_id) == round_ for call in placed)
+        return (call for call in placed if _round(call.call_id) == round_)
 
     def asked_for_more(self, round_: int) -> bool:
         """Say whether the recorded search refused ideas of this round, and asked for others."""

@@ -158,7 +158,8 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     if request.count > 0:
         asked = context.ablation.of_ideas(request)
         drafts += await _new_drafts(context, asked, drafts, tried if context.ablation.has("novelty") else None)
-    known = await nameable_kernels(context, elites, round_) if context.ablation.has("recombination") else {}
+    named = [draft for _, draft in drafts] if context.ablation.has("recombination") else []
+    known = await nameable_kernels(context, elites, round_, named) if named else {}
     return [_idea(round_, n, model, draft, known) for n, (model, draft) in enumerate(drafts)]
 
 
@@ -179,7 +180,6 @@ async def _new_drafts(
 
     With None for `tried` nothing is refused.
     """
-    known = await nameable_kernels(context, request.elites, request.round)
     accepted: list[Authored] = []
     refused: list[str] = []
     for attempt in ("", ":more"):
@@ -188,7 +188,9 @@ async def _new_drafts(
             break
         asked = dataclasses.replace(_after(request, accepted), count=missing, refused=tuple(refused))
         is_needed = not (attempt and [*taken, *accepted])
-        for model, answered in await _ask_pool(context, asked, attempt, is_needed=is_needed):
+        answers = await _ask_pool(context, asked, attempt, is_needed=is_needed)
+        known = await nameable_kernels(context, request.elites, request.round, [draft for _, draft in answers])
+        for model, answered in answers:
             draft = _of_known_parent(answered, known)
             is_new = tried is None or _is_new(draft, tried, [*taken, *accepted])
             others = [other for _, other in (*taken, *accepted)]

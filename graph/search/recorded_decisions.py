@@ -1,13 +1,14 @@
 """The decisions that a replay takes by what its recording holds, where times or failures here are others.
 
-A search that replays nothing decides as always. So does a strict replay, but for the branch that repairs an error which
-several have: that is the recorded one, whichever is first here.
+A search that replays nothing decides as always. So does a strict replay, but for two things. The branch that repairs an
+error which several have is the recorded one, whichever is first here; and an idea whose answer names its parents as an
+earlier search did starts from those that it was recorded with.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.events import warn
@@ -96,23 +97,34 @@ def recorded_writer(context: SearchContext, idea: Idea, variation: int, assigned
     return writer if writer in context.models.names else assigned
 
 
-async def nameable_kernels(context: SearchContext, elites: Iterable[Elite], round_: int) -> Mapping[str, str]:
-    """Return the kernels that an idea may start from, by the ids that its model may name.
+async def nameable_kernels(
+    context: SearchContext, elites: Iterable[Elite], round_: int, drafts: Iterable[IdeaDraft]
+) -> Mapping[str, str]:
+    """Return the kernels that ideas of `drafts` may start from, by the ids that their models may name.
 
     A model may name the elites that it was shown. A recorded one was shown others: those that are correct here too stand
     for themselves. For a tuned one whose point was not tried here stands the fastest of its sweep, and for a repaired one
-    that needed no repair here its branch's fastest.
+    that needed no repair here its branch's fastest. A name that the recorded search did not show, since it was a
+    replay itself, means the kernel that stood for it there; so it does in a strict replay.
     """
     known = {elite.candidate_id: elite.candidate_id for elite in elites}
-    if (guide := _guide(context)) is None:
+    if context.recorded is None:
         return known
-    return {**await asyncio.to_thread(_as_here, context.archive, guide.shown(round_)), **known}
+    guide = _guide(context)
+    renamed = dict(pair for draft in drafts for pair in context.recorded.renamed_parents(draft, round_))
+    shown = guide.shown(round_) if guide else frozenset[str]()
+    here = await asyncio.to_thread(_as_here, context.archive, shown.union(renamed.values()), is_exact=guide is None)
+    meant = {name: here[stood] for name, stood in renamed.items() if stood in here}
+    return {**(here if guide else {}), **known, **meant}
 
 
-def _as_here(archive: Archive, shown: Iterable[str]) -> dict[str, str]:
+def _as_here(archive: Archive, named: Collection[str], *, is_exact: bool) -> dict[str, str]:
+    """Return the correct kernels that stand for recorded ones; where it `is_exact`, each for itself alone."""
+    if not named:
+        return {}
     correct = [standing.candidate.id for standing in read_standings(archive)]
-    found = {each: _stand_in(each, correct) for each in shown}
-    return {each: here for each, here in found.items() if here is not None}
+    found = {each: _stand_in(each, correct) for each in named}
+    return {each: here for each, here in found.items() if here is not None and (here == each or not is_exact)}
 
 
 def _stand_in(recorded_id: str, correct: Sequence[str]) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from ridgeline.checkpoints.calls.journal import Journal
-from ridgeline.checkpoints.recording.file import read_recording
+from ridgeline.checkpoints.recording.file import keep_recording, kept_recording, read_recording
 from ridgeline.checkpoints.recording.recording import RecordedRun, Recording, question_of
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import find_run
@@ -25,7 +25,7 @@ from ridgeline.problems.syntax import parse_reference
 from ridgeline.tools.errors import ModelError, RunError
 from ridgeline.tools.records.keys import SEED_PREFIX
 from ridgeline.tools.records.vocabulary import Origin
-from ridgeline.tools.wording import counted
+from ridgeline.tools.wording import counted, option
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -86,7 +86,8 @@ class RecordedProblem(ProblemSpec):
 class Replay:
     """What a search replays."""
 
-    path: Path
+    path: Path  # where it was read
+    origin: Path  # where it lay when the replay began
     recording: Recording
     has_times: bool  # measurements are replayed too
     otherwise: str  # the model that answers what was not recorded; "": none
@@ -171,6 +172,10 @@ class Replay:
         reference = RecordedReference(target=target, description=run.description, baselines=run.baselines)
         return ReplayingEngine(reference, self.recording.measurements, where=str(self.path))
 
+    def keep(self, run_dir: Path) -> None:
+        """Keep the recording in the replay's own run folder, which may be moved before it is resumed."""
+        keep_recording(self.recording, run_dir)
+
     def hand_over(self, archive: Archive) -> None:
         """Store what the recorded search was given beside its problem.
 
@@ -186,7 +191,7 @@ class Replay:
         """Return result.json's `replay`, the counts by what `archive` holds of the replay's calls."""
         run = self.recording.run
         return {
-            "from": str(self.path.absolute()),
+            "from": str(self.origin.absolute()),
             "run": run.name,
             "times": self.has_times,
             "measured_on": run.device.name if self.has_times else None,
@@ -240,31 +245,47 @@ def read_replay(asked: AskedReplay) -> Replay | None:
     if asked.path is None:
         if (asked.has_times or asked.otherwise or asked.is_strict) and not asked.resumes:
             raise RunError(
-                "--replay-timings, --replay-else and --replay-strict belong to a replay: name its run with --replay RUN"
+                f"{option('replay_timings')}, {option('replay_else')} and {option('replay_strict')} belong to a replay: "
+                f"name its run with {option('replay', 'RUN')}"
             )
         return None
     if asked.names_models:
         raise ModelError(
-            "--model: a replay has the models of its run; --replay-else names one for calls that were not recorded"
+            f"{option('model')}: a replay has the models of its run; {option('replay_else')} names one for calls that were "
+            "not recorded"
         )
     if asked.resumes:
-        raise RunError("--replay: a replay that has begun goes on with what it replays; leave --replay out")
-    return _read(asked.path, has_times=asked.has_times, otherwise=asked.otherwise, is_strict=asked.is_strict)
+        named = option("replay")
+        raise RunError(f"{named}: a replay that has begun goes on with what it replays; leave {named} out")
+    return _read(
+        asked.path, origin=asked.path, has_times=asked.has_times, otherwise=asked.otherwise, is_strict=asked.is_strict
+    )
 
 
-def resumed_replay(begun: RunRecord, asked: AskedReplay) -> Replay | None:
-    """Return what a search that goes on replays; the model for other calls may be named anew."""
+def resumed_replay(run_dir: Path, begun: RunRecord, asked: AskedReplay) -> Replay | None:
+    """Return what a search that goes on replays; the model for other calls may be named anew.
+
+    Read is what its folder keeps, else, of a search that an earlier version began, what it began with.
+    """
     if begun.replay is None:
         return None
     stored = begun.replay
     otherwise = asked.otherwise or str(stored.get("otherwise") or "")
     is_strict = asked.is_strict or bool(stored.get("strict"))
-    return _read(Path(stored["from"]), has_times=bool(stored.get("times")), otherwise=otherwise, is_strict=is_strict)
+    origin, has_times = Path(stored["from"]), bool(stored.get("times"))
+    path = kept_recording(run_dir) or origin
+    return _read(path, origin=origin, has_times=has_times, otherwise=otherwise, is_strict=is_strict)
 
 
-def _read(path: Path, *, has_times: bool, otherwise: str, is_strict: bool) -> Replay:
-    recording = read_recording(path)
-    return Replay(path=path, recording=recording, has_times=has_times, otherwise=otherwise, is_strict=is_strict)
+def _read(path: Path, *, origin: Path, has_times: bool, otherwise: str, is_strict: bool) -> Replay:
+    return Replay(
+        path=path,
+        origin=origin,
+        recording=read_recording(path),
+        has_times=has_times,
+        otherwise=otherwise,
+        is_strict=is_strict,
+    )
 
 
 def runs_foreign_reference(problem: ProblemSpec, target: Target, *, replays_times: bool) -> bool:

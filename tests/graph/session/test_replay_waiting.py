@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ from tests.graph.session.test_session import options
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
-from ridgeline.checkpoints.recording.file import read_recording
+from ridgeline.checkpoints.recording.file import KEPT_NAME, kept_recording, read_recording, write_recording
 from ridgeline.graph.session.options import SearchRequest
+from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.session import run_search
-from ridgeline.tools.errors import NotRecorded
+from ridgeline.tools.errors import NotRecorded, RunError
 
 pytestmark = pytest.mark.long
 
@@ -106,7 +108,7 @@ async def test_calls_that_were_not_recorded_go_into_batches(recorded: Path, tmp_
 
 async def test_a_replay_that_ended_at_a_call_goes_on_with_a_mailbox(recorded: Path, tmp_path: Path) -> None:
     run = tmp_path / "again"
-    with pytest.raises(NotRecorded, match="--replay-else"):
+    with pytest.raises(NotRecorded, match="; replay_else names a model"):
         await run_search(measured_anew(recorded, run, replay_strict=True), engine=MemoryEngine())
     again = SearchRequest(run_dir=run, resume=True, park=True, replay_else="mailbox")
     result = await run_search(again, engine=MemoryEngine())
@@ -122,3 +124,44 @@ async def test_a_parked_replay_takes_answers_up_where_its_device_is_not(recorded
     result = await run_search(SearchRequest(run_dir=run, resume=True, park=True))
     assert (result.state, result.waiting, result.unjudged) == ("waiting", len(requests_in(run)), 0)
     assert all("write" in path.name for path in requests_in(run))
+
+
+@pytest.mark.parametrize("is_file", [True, False], ids=["file", "run"])
+async def test_a_parked_replay_that_was_moved_goes_on_without_what_it_replays(
+    recorded: Path, tmp_path: Path, is_file: bool
+) -> None:
+    source, run, moved = recorded, tmp_path / "again", tmp_path / "elsewhere" / "run"
+    if is_file:
+        source = tmp_path / "recorded.jsonl"
+        write_recording(recorded, source)
+    await run_search(measured_anew(source, run, replay_else="mailbox", park=True), engine=MemoryEngine())
+    moved.parent.mkdir()
+    shutil.move(run, moved)
+    source.unlink() if is_file else shutil.rmtree(source)
+    result = await resumed_to_its_end(moved)
+    assert (result.state, result.rounds, result.certified) == ("finished", 3, True)
+    counts = result.report["replay"]
+    assert (counts["from"], counts["run"], counts["other_questions"]) == (str(source), "run", 0)
+
+
+async def test_a_parked_replay_of_an_earlier_version_goes_on_by_what_it_began_with(
+    recorded: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "again"
+    await run_search(measured_anew(recorded, run, replay_else="mailbox", park=True), engine=MemoryEngine())
+    (run / KEPT_NAME).unlink()
+    shutil.move(recorded, tmp_path / "gone")
+    with pytest.raises(RunError, match="run: no such recording"):
+        await run_search(SearchRequest(run_dir=run, resume=True, park=True), engine=MemoryEngine())
+    shutil.move(tmp_path / "gone", recorded)
+    assert (await resumed_to_its_end(run)).state == "finished"
+    assert kept_recording(run)  # from here on it can be moved
+
+
+async def resumed_to_its_end(run: Path) -> SearchResult:
+    """Answer what a parked search asks for until it ends."""
+    while True:
+        assert drop_answers(run)
+        result = await run_search(SearchRequest(run_dir=run, resume=True, park=True), engine=MemoryEngine())
+        if result.state != "waiting":
+            return result
