@@ -27,6 +27,7 @@ from ridgeline.tools.records.reference_mode import EAGER_MODES
 from ridgeline.tools.records.results import Baselines
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose
+from ridgeline.tools.wording import option
 
 R = TypeVar("R")
 
@@ -114,5 +115,5 @@ class ReplayingEngine:
 
     def _missing(self, what: str) -> NotRecorded:
         return NotRecorded(
-            f"{self._where}: {what} was not recorded; leave --replay-timings out to measure it here, or record more"
+            f"{self._where}: {what} was not recorded; leave {option('replay_timings')} out to measure it here, or record more"
         )

@@ -1,10 +1,12 @@
-"""Numbers with their nouns, speedups with their intervals, and the word that was meant."""
+"""Numbers with their nouns, speedups with their intervals, options as their reader gives them, and the word that was meant."""
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 
 def counted(number: int, noun: str) -> str:
@@ -13,6 +15,47 @@ def counted(number: int, noun: str) -> str:
         return f"1 {noun}"
     plural = re.sub(r"([^aeiou])y$", r"\1ie", noun) + ("es" if noun.endswith(("ch", "sh", "x")) else "s")
     return f"{number:,} {plural}"
+
+
+CALLER, PROGRAM = "RIDGELINE_CALLER", "program"
+"""The variable and its value by which a program that starts `ridgeline` has messages worded as for itself."""
+_for_command_line = [False]
+_IN_PYTHON = {"model": "models"}
+"""Options that have another name as an argument."""
+
+
+@contextlib.contextmanager
+def worded_for_command_line(*, is_so: bool = True) -> Iterator[None]:
+    """Word options in messages as of the command line, or of Python, until the block ends."""
+    before, _for_command_line[:] = _for_command_line[:], [is_so]
+    try:
+        yield
+    finally:
+        _for_command_line[:] = before
+
+
+def is_for_command_line() -> bool:
+    """Say whether options are worded as of the command line."""
+    return _for_command_line[0]
+
+
+def option(name: str, value: object = None) -> str:
+    """Return an option as who reads the message gives it: `--device cpu`, and to a program `device='cpu'`.
+
+    `name` is the argument's, but for that of a model. A `value` of True is that of a switch.
+    """
+    if _for_command_line[0]:
+        stated = "" if value is None or value is True else f" {value}"
+        return f"--{name.replace('_', '-')}{stated}"
+    name = _IN_PYTHON.get(name, name)
+    return name if value is None else f"{name}={value!r}"
+
+
+def resuming(problem: str, run_dir: Path) -> str:
+    """Return how a run is resumed of which the problem has to be named."""
+    if _for_command_line[0]:
+        return f"ridgeline run {problem} --resume {run_dir}"
+    return f"search({problem!r}, resume=True, run_dir={str(run_dir)!r})"
 
 
 def usd_words(usd: float, unpriced: int) -> str:

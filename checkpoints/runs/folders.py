@@ -18,6 +18,7 @@ from ridgeline.checkpoints.storage.errors import storage_errors
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.records.vocabulary import RunState
+from ridgeline.tools.wording import option
 
 LOCK_NAME = ".lock"
 _LEFT_BY_A_START = {LOCK_NAME, "run.log"}
@@ -59,7 +60,7 @@ def check_vacant(run_dir: Path) -> None:
     """
     refuse_held(run_dir)
     if not (run_dir / FILE_NAME).is_file():
-        refuse_foreign(run_dir, _LEFT_BY_A_START, "run's; name a new --run-dir")
+        refuse_foreign(run_dir, _LEFT_BY_A_START, f"run's; name a new {option('run_dir')}")
         return
     with Archive.open_read_only(run_dir) as archive:
         if archive.run().has_begun:
@@ -68,7 +69,9 @@ def check_vacant(run_dir: Path) -> None:
 
 def holds_a_search(run_dir: Path) -> RunError:
     """Return the error of a new search in a folder that holds one."""
-    return RunError(f"{run_dir}: holds a search already; pass --resume, or choose another --run-dir")
+    return RunError(
+        f"{run_dir}: holds a search already; pass {option('resume', True)}, or choose another {option('run_dir')}"
+    )
 
 
 def refuse_foreign(folder: Path, own: set[str], whose: str) -> None:

@@ -19,6 +19,7 @@ from ridgeline.graph.cli.arguments import make_parser
 from ridgeline.tools.errors import InputError, RidgelineError
 from ridgeline.tools.machine.os_errors import is_users_to_mend
 from ridgeline.tools.records.printable import printable
+from ridgeline.tools.wording import CALLER, PROGRAM, worded_for_command_line
 
 EXIT_OK, EXIT_INTERNAL, EXIT_INPUT, EXIT_PARKED, EXIT_INTERRUPTED, EXIT_UNREAD = 0, 1, 2, 75, 130, 141
 """EXIT_PARKED is EX_TEMPFAIL of sysexits.h, for what goes on later. EXIT_UNREAD is 128 + SIGPIPE: what a shell reports of a
@@ -33,6 +34,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     An unexpected exception leaves as it is when no run.log holds its traceback: Python prints it and exits with 1.
     """
+    with worded_for_command_line(is_so=os.environ.get(CALLER) != PROGRAM):
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     if sys.stdout is None:  # the first file to be opened would take its number, and get what is printed
         return _complain("standard output is closed; send it to a file, or to /dev/null")
     if isinstance(sys.stdout, io.TextIOWrapper):

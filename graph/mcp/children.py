@@ -21,6 +21,7 @@ from ridgeline.checkpoints.runs.folders import LOCK_NAME, is_locked, read_run
 from ridgeline.graph.mcp.runs import last_line_of
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.wording import CALLER, PROGRAM
 
 logger = logger_of(__name__)
 
@@ -110,7 +111,7 @@ def _spawn(command: list[str], errors: int) -> int:
         return os.posix_spawn(
             command[0],
             command,
-            os.environ,
+            {**os.environ, CALLER: PROGRAM},
             file_actions=streams,
             setsid=True,
             setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP],  # a shell's `&` has them ignored

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ridgeline.graph.models.prices import Tariff
 from ridgeline.tools.errors import ModelError
+from ridgeline.tools.wording import option
 
 if TYPE_CHECKING:
     from ridgeline.graph.models.batch.model import BatchModel
@@ -78,7 +79,7 @@ class ModelPool:
     def model(self, name: str) -> AnyModel:
         """Return the model of this name; ModelError when a resumed search is not given it again."""
         if name not in self._models:
-            raise ModelError(f"model {name} was part of this search: pass --model {name} again to resume it")
+            raise ModelError(f"model {name} was part of this search: pass {option('model', name)} again to resume it")
         return self._models[name]
 
     def tariff(self, name: str) -> Tariff:

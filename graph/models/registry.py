@@ -19,7 +19,7 @@ from ridgeline.graph.models.pacer import Pacer
 from ridgeline.graph.models.prices import BATCH_SUFFIX, price_of
 from ridgeline.graph.models.retry import RetryPolicy, first_line
 from ridgeline.tools.errors import ModelError
-from ridgeline.tools.wording import did_you_mean
+from ridgeline.tools.wording import did_you_mean, option
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -113,9 +113,11 @@ def make_model(
     if is_mailbox(name):
         return make_mailbox(name, (prices or {}).get(name))
     if name.partition(":")[0] == "replay":
-        raise ModelError(f"{name}: name the run whose answers are replayed: --replay RUN, in the place of --model")
+        raise ModelError(
+            f"{name}: name the run whose answers are replayed: {option('replay', 'RUN')}, in the place of {option('model')}"
+        )
     if name == "agent":
-        raise ModelError("agent: an agent of your own answers through --model mailbox, or mailbox:NAME")
+        raise ModelError(f"agent: an agent of your own answers through {option('model', 'mailbox')}, or mailbox:NAME")
     plain = name.removesuffix(BATCH_SUFFIX)
     bare, _, url = plain.partition("@")
     provider, colon, model = bare.partition(":")
@@ -180,7 +182,7 @@ def _openai(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseCh
     base_url = base_url or _from_environment("OPENAI_BASE_URL")
     key = os.environ.get("OPENAI_API_KEY") or (LOCAL_KEY if base_url else "")
     if not key:
-        raise ModelError(f"{name}: set OPENAI_API_KEY, or run with --model offline, which needs no key")
+        raise ModelError(f"{name}: set OPENAI_API_KEY, or run with {option('model', OFFLINE)}, which needs no key")
     import httpx
     from langchain_openai import ChatOpenAI
 
@@ -244,7 +246,7 @@ def _check_no_password(bare: str, url: str) -> None:
 def _gemini(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:
     key = next((os.environ[k] for k in GEMINI_KEYS if os.environ.get(k)), LOCAL_KEY if base_url else "")
     if not key:
-        raise ModelError(f"{name}: set {GEMINI_KEYS[0]}, or run with --model offline, which needs no key")
+        raise ModelError(f"{name}: set {GEMINI_KEYS[0]}, or run with {option('model', OFFLINE)}, which needs no key")
     from langchain_google_genai import ChatGoogleGenerativeAI
 
     options: dict[str, Any] = {"base_url": base_url} if base_url else {}

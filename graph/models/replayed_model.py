@@ -13,6 +13,7 @@ from ridgeline.graph.models.failures import ModelUnavailable, NoText, Unrecorded
 from ridgeline.graph.models.replies import UnreadableReply, read_kernel
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply, Usage, own_part
 from ridgeline.tools.errors import ModelError, NotRecorded
+from ridgeline.tools.wording import option
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.recording.recording import RecordedCall
@@ -66,7 +67,7 @@ class ReplayedModel:
             error = NotRecorded if self._answers.is_strict else Unrecorded
             raise error(
                 f"{self._answers.where}: holds no answer to {call_id} ({what}); "
-                "--replay-else names a model for such calls"
+                f"{option('replay_else')} names a model for such calls"
             )
         return found
 

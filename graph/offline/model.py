@@ -26,6 +26,7 @@ from ridgeline.graph.offline.rowwise.cuda.composer import RowwiseCuda
 from ridgeline.graph.offline.wording import named_structures
 from ridgeline.tools.errors import UncoveredError
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface
+from ridgeline.tools.wording import option
 
 FAMILIES: Mapping[str, Mapping[DeviceKind, Callable[[Subject], Composer]]] = {
     "row-wise": {DeviceKind.CPU: RowwiseCpu, DeviceKind.CUDA: RowwiseCuda},
@@ -108,8 +109,8 @@ def _uncovered(problem_name: str, why: str) -> UncoveredError:
     return UncoveredError(
         f"{problem_name}: the offline model, which needs no key, composes row-wise operations, matrix products and "
         f"convolutions; not covered: {why}. "
-        "Two other ways on: a language model (--model openai:o3 with OPENAI_API_KEY, or any provider:name), or kernel "
-        "files of your own (seeds: in problem.yaml), which are judged and certified"
+        f"Two other ways on: a language model ({option('model', 'openai:o3')} with OPENAI_API_KEY, or any provider:name), or "
+        "kernel files of your own (seeds: in problem.yaml), which are judged and certified"
     )
 
 

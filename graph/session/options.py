@@ -34,7 +34,7 @@ from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.model_calls import CallSettings, Section
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
 from ridgeline.tools.errors import ModelError, ProblemError, RunError, StorageError
-from ridgeline.tools.wording import did_you_mean
+from ridgeline.tools.wording import did_you_mean, option, resuming
 
 if TYPE_CHECKING:
     from ridgeline.graph.models.pool import AnyModel
@@ -183,7 +183,9 @@ class SearchRequest:
             return default_run_dir(problem, self.runs_dir)
         found = newest_unfinished(self.runs_dir, problem.name)
         if found is None:
-            raise RunError(f"{self.runs_dir}: no unfinished run of {problem.name}; leave --resume out to begin one")
+            raise RunError(
+                f"{self.runs_dir}: no unfinished run of {problem.name}; leave {option('resume')} out to begin one"
+            )
         return found
 
 
@@ -251,7 +253,7 @@ def _searched_problem(run_dir: Path, begun: RunRecord) -> ProblemSpec:
         return find_problem(begun.problem_name)
     raise RunError(
         f"{run_dir}: began with {begun.problem_path}, which is not here; name the problem's file: "
-        f"ridgeline run problem.yaml --resume {run_dir}"
+        f"{resuming('problem.yaml', run_dir)}"
     )
 
 

@@ -25,7 +25,7 @@ from ridgeline.problems.syntax import parse_reference
 from ridgeline.tools.errors import ModelError, RunError
 from ridgeline.tools.records.keys import SEED_PREFIX
 from ridgeline.tools.records.vocabulary import Origin
-from ridgeline.tools.wording import counted
+from ridgeline.tools.wording import counted, option
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -245,15 +245,18 @@ def read_replay(asked: AskedReplay) -> Replay | None:
     if asked.path is None:
         if (asked.has_times or asked.otherwise or asked.is_strict) and not asked.resumes:
             raise RunError(
-                "--replay-timings, --replay-else and --replay-strict belong to a replay: name its run with --replay RUN"
+                f"{option('replay_timings')}, {option('replay_else')} and {option('replay_strict')} belong to a replay: "
+                f"name its run with {option('replay', 'RUN')}"
             )
         return None
     if asked.names_models:
         raise ModelError(
-            "--model: a replay has the models of its run; --replay-else names one for calls that were not recorded"
+            f"{option('model')}: a replay has the models of its run; {option('replay_else')} names one for calls that were "
+            "not recorded"
         )
     if asked.resumes:
-        raise RunError("--replay: a replay that has begun goes on with what it replays; leave --replay out")
+        named = option("replay")
+        raise RunError(f"{named}: a replay that has begun goes on with what it replays; leave {named} out")
     return _read(
         asked.path, origin=asked.path, has_times=asked.has_times, otherwise=asked.otherwise, is_strict=asked.is_strict
     )

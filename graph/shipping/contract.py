@@ -14,6 +14,7 @@ from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.module_contract import CallForm
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.vocabulary import TORCH_MODULE, ArgKind, Interface, Label, Role
+from ridgeline.tools.wording import option
 
 KERNEL_SCHEMA_VERSION = 1
 _OF_OWN_TORCH = re.compile(r"-D_GLIBCXX_USE_CXX11_ABI=.*")
@@ -108,7 +109,7 @@ def reason_against_shipping(winner: Winner, call: CallForm, layout: str) -> str:
             f"its forward() writes its input {inputs[call.written[0]].source}, which an operator without effects cannot"
         )
     if layout == "hf-kernels" and winner.interface is not Interface.C:
-        return f"interface {winner.interface} has no place in the layout hf-kernels: ship it without --layout"
+        return f"interface {winner.interface} has no place in the layout hf-kernels: ship it without {option('layout')}"
     if winner.interface is Interface.TORCH and TORCH_MODULE not in " ".join(make_build(winner)["flags"]):
         return "its build's flags are not those of an extension; run the search anew"
     return ""

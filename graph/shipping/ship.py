@@ -25,6 +25,7 @@ from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.judge.outline_process import OutlineProcess
 from ridgeline.tools.records.module_contract import CallForm
 from ridgeline.tools.records.vocabulary import RunState
+from ridgeline.tools.wording import option
 
 # The last lines are what torch.ops has already: operators of torch and of its sisters, and names of its own.
 _TAKEN = (
@@ -67,7 +68,9 @@ def ship(request: ShipRequest, *, on_warning: Callable[[str], None] | None = Non
     """
     _refuse_existing(request.out)
     if request.layout == "hf-kernels" and request.gradients != "none":
-        raise InputError("--gradients reference: not in the layout hf-kernels, which holds no reference at run time")
+        raise InputError(
+            f"{option('gradients', 'reference')}: not in the layout hf-kernels, which holds no reference at run time"
+        )
     winner = _read_winner(request.run, takes_uncertified=request.takes_uncertified)
     expect_known_words(winner)
     name = _package_name(request, winner.problem)
@@ -84,7 +87,7 @@ def ship(request: ShipRequest, *, on_warning: Callable[[str], None] | None = Non
 
 def _refuse_existing(out: Path) -> None:
     if os.path.lexists(out):
-        raise InputError(f"{out}: exists already; name a new folder in --out")
+        raise InputError(f"{out}: exists already; name a new folder in {option('out')}")
 
 
 def _read_winner(run: Path, *, takes_uncertified: bool) -> Winner:
@@ -107,10 +110,12 @@ def _read_winner(run: Path, *, takes_uncertified: bool) -> Winner:
     kernel = winner.best.candidate.id
     if is_running:
         raise RunError(
-            f"{run}: is still running, and certifies its winner when its rounds are over; {_meanwhile(run)}; --uncertified "
-            f"ships {kernel}, the fastest so far"
+            f"{run}: is still running, and certifies its winner when its rounds are over; {_meanwhile(run)}; "
+            f"{option('uncertified', True)} ships {kernel}, the fastest so far"
         )
-    raise RunError(f"{run}: {kernel} is not certified{_why(winner)}; --uncertified ships it all the same")
+    raise RunError(
+        f"{run}: {kernel} is not certified{_why(winner)}; {option('uncertified', True)} ships it all the same"
+    )
 
 
 def _meanwhile(run: Path) -> str:
@@ -128,9 +133,9 @@ def _package_name(request: ShipRequest, problem: str) -> str:
     name = request.name or re.sub(r"\W", "_", f"{problem}_kernel".lower())
     is_taken = keyword.iskeyword(name) or name in sys.stdlib_module_names or name in _TAKEN.split()
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or is_taken:
-        given = "--name" if request.name else "name"
+        given = option("name") if request.name else "name"
         raise InputError(
-            f"{given} {name}: no name for a package; give --name in lower-case letters, digits and single _"
+            f"{given} {name}: no name for a package; give {option('name')} in lower-case letters, digits and single _"
         )
     return name
 

@@ -16,6 +16,7 @@ from ridgeline.tools.errors import DeviceError, StorageError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.wording import option
 
 logger = logger_of(__name__)
 
@@ -38,7 +39,7 @@ class DeviceCompiler(Protocol):
     program: str
     folder: str  # where it is looked for after PATH, "" for nowhere
     version_line: int  # the line of `--version` that tells it from others
-    advice: str  # to someone who lacks it
+    advice: str  # to someone who lacks it; {cpu} is how to choose the CPU
 
     def toolchain(self) -> Toolchain:
         """Return this compiler as found here.
@@ -79,7 +80,7 @@ class _Nvcc:
     program = "nvcc"
     folder = _NVCC_FOLDER
     version_line = -1
-    advice = "install the CUDA toolkit, put its bin folder into PATH, or use --device cpu"
+    advice = "install the CUDA toolkit, put its bin folder into PATH, or use {cpu}"
 
     def toolchain(self) -> Toolchain:
         host = _Gxx().toolchain()
@@ -155,7 +156,7 @@ def check_architecture(device: Device, compiler: str, builds_for: frozenset[str]
     toolkit = f"CUDA {built[1]}.{built[2]}" if built else "the one found"
     raise DeviceError(
         f"{device.name}: the toolkit ({toolkit}) does not build for {device.arch}: put the nvcc of "
-        f"{'an earlier' if is_dropped else 'a later'} one first in PATH, or use --device cpu"
+        f"{'an earlier' if is_dropped else 'a later'} one first in PATH, or use {option('device', 'cpu')}"
     )
 
 
@@ -216,7 +217,8 @@ def _version(compiler: DeviceCompiler, path: Path) -> str:
 def _found(compiler: DeviceCompiler) -> Path:
     path = _located(compiler)
     if path is None:
-        raise DeviceError(f"no {compiler.program} on this machine: {compiler.advice}")
+        advice = compiler.advice.format(cpu=option("device", "cpu"))
+        raise DeviceError(f"no {compiler.program} on this machine: {advice}")
     return path
 
 

@@ -25,6 +25,7 @@ from ridgeline.tools.machine.os_errors import LOG_FORMAT, as_told
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.told_error import ToldError
+from ridgeline.tools.wording import worded_for_command_line
 
 logger = logging.getLogger("ridgeline.tools.local")  # run as a program, this module is "__main__"
 
@@ -70,6 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="ridgeline.tools.local", description="one device, for the engine")
     parser.add_argument("--device", required=True, help="the device as JSON")
     parser.add_argument("--parent", type=int, help="the pid of the engine, with which this process ends")
+    parser.add_argument("--for-command-line", action="store_true", help="name options in messages, not arguments")
     arguments = parser.parse_args()
     end_with_parent(arguments.parent)
     device = Device.from_json(json.loads(arguments.device))
@@ -80,7 +82,8 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may print between the answers
     evaluator = Evaluator(device)
     try:
-        serve(evaluator, sys.stdin, answers)
+        with worded_for_command_line(is_so=arguments.for_command_line):
+            serve(evaluator, sys.stdin, answers)
     finally:
         evaluator.close()
 

@@ -17,6 +17,7 @@ from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.system_files import text_of
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.wording import option
 
 logger = logger_of(__name__)
 
@@ -60,7 +61,8 @@ def same_gpus(device: Device) -> tuple[Device, ...]:
 
 def _advice(spec: str) -> str:
     if re.search(r"\.(cpp|cu|cc|yaml|yml)$", spec):
-        return f"that is a file: --device takes cpu, cuda or cuda:N, and {spec} stands without --device"
+        named = option("device")
+        return f"that is a file: {named} takes cpu, cuda or cuda:N, and {spec} stands without {named}"
     return "use cpu, cuda or cuda:N; ridgeline doctor says what is here"
 
 

@@ -13,7 +13,7 @@ from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.machine.system_files import text_of
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
-from ridgeline.tools.wording import counted
+from ridgeline.tools.wording import counted, option
 
 _SHARED_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 _DRIVER_REFUSALS = {  # of cuda.h
@@ -35,7 +35,7 @@ def detect_gpu(index: int) -> Device:
     count = _gpu_count(driver)
     if index >= count:
         raise DeviceError(
-            f"device cuda:{index}: this machine has {counted(count, 'GPU')}; use --device cpu or a lower index"
+            f"device cuda:{index}: this machine has {counted(count, 'GPU')}; use {option('device', 'cpu')} or a lower index"
         )
     handle = ctypes.c_int()
     _check(driver.cuDeviceGet(ctypes.byref(handle), index), f"opening GPU {index}")
@@ -112,7 +112,9 @@ def _driver() -> ctypes.CDLL:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as missing:
-        raise DeviceError("device cuda: no NVIDIA driver (libcuda.so.1) on this machine; use --device cpu") from missing
+        raise DeviceError(
+            f"device cuda: no NVIDIA driver (libcuda.so.1) on this machine; use {option('device', 'cpu')}"
+        ) from missing
     _check(driver.cuInit(0), "starting the CUDA driver")
     return driver
 
@@ -126,7 +128,7 @@ def _gpu_count(driver: ctypes.CDLL) -> int:
 def _check(code: int, doing: str) -> None:
     if code != 0:
         why = _DRIVER_REFUSALS.get(code, f"{doing} failed with CUDA error {code}: see nvidia-smi")
-        raise DeviceError(f"device cuda: {why}, or use --device cpu")
+        raise DeviceError(f"device cuda: {why}, or use {option('device', 'cpu')}")
 
 
 def _attribute(driver: ctypes.CDLL, number: int, handle: ctypes.c_int) -> int:

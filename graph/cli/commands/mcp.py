@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ridgeline.graph.cli.keyless import keyless_targets
 from ridgeline.tools.errors import InputError
 from ridgeline.tools.machine.os_errors import LOG_FORMAT
+from ridgeline.tools.wording import worded_for_command_line
 
 if TYPE_CHECKING:
     from ridgeline.graph.mcp.config import ServerConfig
@@ -39,6 +40,11 @@ def execute(args: argparse.Namespace) -> int:
     from ridgeline.graph.mcp.config import ServerConfig
 
     config = ServerConfig(runs_dir=runs_dir, keyless=keyless_targets())
+    with worded_for_command_line(is_so=False):  # who reads the tools' answers calls tools
+        return _serve(args, config, token)
+
+
+def _serve(args: argparse.Namespace, config: ServerConfig, token: str) -> int:
     if not args.http:
         return _serve_stdio(config)
     from ridgeline.graph.mcp.http import Address, serve_http

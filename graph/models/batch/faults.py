@@ -13,6 +13,7 @@ from ridgeline.graph.models.retry import (
     unreadable,
 )
 from ridgeline.tools.errors import RidgelineError
+from ridgeline.tools.wording import option
 
 NOT_FOUND = 404
 
@@ -37,6 +38,6 @@ def batch_fault(model: str, error: Exception) -> RidgelineError:
         plain = model.removesuffix(BATCH_SUFFIX)
         return ModelUnavailable(
             f"{model}: the provider knows neither batch nor model by this name and key (HTTP 404): {first_line(error)}; "
-            f"--model {plain} asks without a batch"
+            f"{option('model', plain)} asks without a batch"
         )
     return refusal(model, error) or ModelUnavailable(f"{model} did not answer: {first_line(error)}")

@@ -21,6 +21,7 @@ from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.results import Baselines, Build, Evaluation
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
 from ridgeline.tools.steps import take_steps
+from ridgeline.tools.wording import option
 
 if TYPE_CHECKING:
     from ridgeline.tools.engine import Engine
@@ -50,7 +51,7 @@ def read_sources(files: Sequence[Path], language: str) -> list[tuple[Path, str]]
             raise ProblemError(f"{file}: is a folder; give a kernel's file")
         if os.path.exists(file) and file.suffix != f".{language}":
             raise ProblemError(
-                f"{file}: this device takes .{language} files here; choose another --device, or another "
+                f"{file}: this device takes .{language} files here; choose another {option('device')}, or another "
                 "`interface` in problem.yaml (`module` takes .py files with ModelNew)"
             )
     return [(file, read_text(file, "kernel")) for file in files]

@@ -107,14 +107,14 @@ def test_a_folder_in_which_no_new_search_can_begin_is_refused(tmp_path: Path) ->
     file = tmp_path / "file"
     file.write_text("")
     for place in (file, file / "below" / "it"):
-        with pytest.raises(RunError, match="file: is a file, and no run's; name a new --run-dir"):
+        with pytest.raises(RunError, match="file: is a file, and no run's; name a new run_dir"):
             check_vacant(place)
     with pytest.raises(RunError, match=r"other things in it \(file"):
         check_vacant(tmp_path)
     with Archive.open(tmp_path / "run" / "archive.sqlite") as archive:
         check_vacant(tmp_path / "run")
         archive.save_run(RunRecord(settings={"rounds": 1}))
-    with pytest.raises(RunError, match="holds a search already; pass --resume"):
+    with pytest.raises(RunError, match="holds a search already; pass resume=True"):
         check_vacant(tmp_path / "run")
     with lock_run(tmp_path / "held"), pytest.raises(RunError, match=f"in use by process {os.getpid()}"):
         check_vacant(tmp_path / "held")

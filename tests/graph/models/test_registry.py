@@ -288,7 +288,7 @@ async def test_a_body_that_is_no_json_is_a_failed_call() -> None:
 
 
 def test_agent_is_said_to_answer_through_the_mailbox() -> None:
-    with pytest.raises(ModelError, match="^agent: .*--model mailbox"):
+    with pytest.raises(ModelError, match="^agent: .*models='mailbox'"):
         make_model("agent")
 
 

@@ -71,5 +71,5 @@ def test_a_call_for_ideas_has_no_idea_to_be_found_by() -> None:
 
 @pytest.mark.parametrize("name", ["replay", "replay:runs/mine"])
 def test_replay_is_no_model_of_its_own(name: str) -> None:
-    with pytest.raises(ModelError, match="--replay RUN, in the place of --model"):
+    with pytest.raises(ModelError, match="replay='RUN', in the place of models"):
         make_model(name)

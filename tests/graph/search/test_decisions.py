@@ -51,7 +51,7 @@ def test_reward_measures_the_gain_over_the_best_before() -> None:
 
 
 def test_resumed_search_without_its_model_says_which_to_pass() -> None:
-    with pytest.raises(ModelError, match="--model openai:o3"):
+    with pytest.raises(ModelError, match="models='openai:o3'"):
         pool("a").model("openai:o3")
 
 

@@ -226,7 +226,9 @@ async def test_a_parked_run_whose_problem_is_not_here_says_what_to_name(tmp_path
     await run_search(given, engine=MemoryEngine(), models=[MAILBOX])
     shutil.move(tmp_path / "problem", tmp_path / "elsewhere")
     resumed = SearchRequest(run_dir=tmp_path / "run", resume=True, park=True)
-    with pytest.raises(RunError, match=r"is not here; name the problem's file: ridgeline run problem.yaml --resume"):
+    with pytest.raises(
+        RunError, match=r"is not here; name the problem's file: search\('problem.yaml', resume=True, run_dir="
+    ):
         await run_search(resumed, engine=MemoryEngine(), models=[MAILBOX])
     named = dataclasses.replace(resumed, problem=tmp_path / "elsewhere" / "problem.yaml")
     assert (await run_search(named, engine=MemoryEngine(), models=[MAILBOX])).state == "waiting"

@@ -162,9 +162,7 @@ async def test_a_call_that_was_not_recorded_stops_a_strict_replay_or_goes_to_a_n
     recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     longer = {"rounds": 4}
-    with pytest.raises(
-        NotRecorded, match=r"run: holds no answer to r4:ideate:\d \(ideas\); --replay-else names a model"
-    ):
+    with pytest.raises(NotRecorded, match=r"run: holds no answer to r4:ideate:\d \(ideas\); replay_else names a model"):
         await run_search(
             replay(recorded, tmp_path / "again", replay_timings=False, replay_strict=True, settings=longer),
             engine=MemoryEngine(),

@@ -108,7 +108,7 @@ async def test_calls_that_were_not_recorded_go_into_batches(recorded: Path, tmp_
 
 async def test_a_replay_that_ended_at_a_call_goes_on_with_a_mailbox(recorded: Path, tmp_path: Path) -> None:
     run = tmp_path / "again"
-    with pytest.raises(NotRecorded, match="--replay-else"):
+    with pytest.raises(NotRecorded, match="; replay_else names a model"):
         await run_search(measured_anew(recorded, run, replay_strict=True), engine=MemoryEngine())
     again = SearchRequest(run_dir=run, resume=True, park=True, replay_else="mailbox")
     result = await run_search(again, engine=MemoryEngine())

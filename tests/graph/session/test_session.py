@@ -69,7 +69,7 @@ async def test_search_without_a_certified_kernel_hands_over_the_fastest_right_on
     assert json.loads((run / "result.json").read_text())["best"]["id"] == result.best_id
     assert "not certified: re-timing" in (run / "certificate.md").read_text()
     assert "re-timing" in result.uncertified[str(result.best_id)]
-    with pytest.raises(RunError, match=rf"{result.best_id} is not certified \(re-timing: .*; --uncertified ships"):
+    with pytest.raises(RunError, match=rf"{result.best_id} is not certified \(re-timing: .*; uncertified=True ships"):
         ship(ShipRequest(run=run, out=tmp_path / "out"))
     with pytest.raises(RunError, match=f"its best kernel {result.best_id} is not certified"):
         load(run)
@@ -200,7 +200,7 @@ async def test_folder_that_another_process_took_meanwhile_is_left_to_it(
 
 async def test_folder_with_a_search_is_refused_without_resume(tmp_path: Path) -> None:
     await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
-    with pytest.raises(RunError, match="--resume"):
+    with pytest.raises(RunError, match="resume=True"):
         await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
 
 
@@ -295,7 +295,7 @@ async def test_reference_that_offline_does_not_cover_is_told_before_anything_is_
     engine = _Unexportable()
     given = options(tmp_path)
     without_seeds = dataclasses.replace(given, problem=given.problem.model_copy(update={"seeds": []}))
-    with pytest.raises(ModelError, match=r"(?i)not covered: .*two other ways on: .*--model openai:o3.*seeds:"):
+    with pytest.raises(ModelError, match=r"(?i)not covered: .*two other ways on: .*models='openai:o3'.*seeds:"):
         await run_search(without_seeds, engine=engine, models=[OfflineModel()])
     assert engine.counts == {"DescribeTask": 1}
     assert not (tmp_path / "run").exists()

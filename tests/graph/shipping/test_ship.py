@@ -32,7 +32,7 @@ def test_a_run_without_a_winner_has_nothing_to_ship(tmp_path: Path) -> None:
 
 def test_a_kernel_without_a_certificate_is_refused_unless_asked_for(tmp_path: Path) -> None:
     asked = request(tmp_path, Finished(certified=False))
-    with pytest.raises(RunError, match=r"is not certified \(its timings spread\); --uncertified"):
+    with pytest.raises(RunError, match=r"is not certified \(its timings spread\); uncertified=True"):
         ship(asked)
     ship(replace(asked, takes_uncertified=True))
     assert "**Not certified: its timings spread.**" in (asked.out / "README.md").read_text()
@@ -47,7 +47,7 @@ def test_a_kernel_without_a_certificate_is_refused_unless_asked_for(tmp_path: Pa
         (Finished(found_wrong=True), r"is still running and has no right kernel to ship yet; wait .*ridgeline show"),
         (
             Finished(certified=False),
-            "certifies its winner when its rounds are over; .*--uncertified ships r1i1v0a0, the fast",
+            "certifies its winner when its rounds are over; .*uncertified=True ships r1i1v0a0, the fast",
         ),
     ],
 )
@@ -98,7 +98,7 @@ def test_only_the_c_interface_has_a_place_in_the_layout_of_hugging_face(tmp_path
 
 def test_gradients_have_no_place_in_it_which_is_said_before_the_run_is_read(tmp_path: Path) -> None:
     asked = ShipRequest(run=tmp_path / "absent", out=tmp_path / "out", layout="hf-kernels", gradients="reference")
-    with pytest.raises(InputError, match="--gradients reference: not in the layout hf-kernels"):
+    with pytest.raises(InputError, match="gradients='reference': not in the layout hf-kernels"):
         ship(asked)
 
 

@@ -58,7 +58,7 @@ def test_unknown_device_is_refused_in_one_line(spec: str) -> None:
 
 @pytest.mark.skipif(has_gpu, reason="this machine has a GPU")
 def test_missing_gpu_is_one_clear_line() -> None:
-    with pytest.raises(DeviceError, match="use --device cpu") as caught:
+    with pytest.raises(DeviceError, match="use device='cpu'") as caught:
         detect_device("cuda")
     assert "\n" not in str(caught.value)
 

@@ -299,7 +299,7 @@ async def test_a_refused_key_ends_the_search_and_a_server_without_batches_the_ca
         with pytest.raises(ModelError, match="the key was refused"):
             await search.write("r1i0v0a0:write")
         server.refuses = lambda method, path: Answer(status=404, error="not found")
-        with pytest.raises(ModelUnavailable, match=r"--model openai:test-model@\S+/v1 asks without a batch"):
+        with pytest.raises(ModelUnavailable, match=r"models='openai:test-model@\S+/v1' asks without a batch"):
             await search.write("r1i1v0a0:write")
     assert server.batches == []
 

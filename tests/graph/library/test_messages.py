@@ -1,0 +1,95 @@
+"""Messages name arguments to a program that calls Ridgeline, and options to who types a command."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.environments import ROOT
+
+import ridgeline
+from ridgeline.graph import cli
+from ridgeline.tools.errors import InputError
+from ridgeline.tools.local.evaluator_process import evaluator_command
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.wording import option, resuming, worded_for_command_line
+
+OPTION = re.compile(r"--[a-z][a-z-]+")
+OWN = {
+    "graph/cli": "the command line's own",
+    "graph/mcp/http.py": "of the command that serves",
+    "graph/session/suite.py": "a suite is a command's",
+    "checkpoints/runs/suite.py": "a suite is a command's",
+    "problems/kernelbench.py": "of `ridgeline import`",
+    "problems/new.py": "of `ridgeline new`",
+    "tools/judge/worker": "of a process that serves both",
+    "tools/local": "of a process that serves both",
+}
+"""Where a message may name an option, and why."""
+
+
+def test_a_program_reads_arguments_and_a_command_line_its_options(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match=r"^replay_timings, replay_else and .* name its run with replay='RUN'$"):
+        ridgeline.search("quickstart", replay_strict=True)
+    assert cli.main(["run", "quickstart", "--replay-strict"]) == 2
+    said = capsys.readouterr().err
+    assert (
+        "--replay-timings, --replay-else and --replay-strict belong to a replay: name its run with --replay RUN" in said
+    )
+    assert option("device", "cpu") == "device='cpu'"  # the command line has ended
+
+
+def test_a_program_that_starts_a_command_has_it_worded_as_for_itself(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RIDGELINE_CALLER", "program")
+    assert cli.main(["run", "quickstart", "--replay-strict"]) == 2
+    assert "name its run with replay='RUN'" in capsys.readouterr().err
+
+
+def test_an_evaluator_words_its_messages_for_who_started_it() -> None:
+    asked = Device(kind=DeviceKind.CPU, name="cpu", arch="any", uuid="cpu", cores=1, memory_bytes=1, cache_bytes=1)
+    assert "--for-command-line" not in evaluator_command(asked)
+    with worded_for_command_line():
+        assert "--for-command-line" in evaluator_command(asked)
+
+
+def test_an_option_is_worded_for_its_reader() -> None:
+    run = Path("runs/mine")
+    assert [option("replay_else"), option("resume", True), option("model", "offline")] == [
+        "replay_else",
+        "resume=True",
+        "models='offline'",
+    ]
+    assert resuming("problem.yaml", run) == "search('problem.yaml', resume=True, run_dir='runs/mine')"
+    with worded_for_command_line():
+        assert [option("replay_else"), option("resume", True), option("model", "offline")] == [
+            "--replay-else",
+            "--resume",
+            "--model offline",
+        ]
+        assert resuming("problem.yaml", run) == "ridgeline run problem.yaml --resume runs/mine"
+
+
+def test_no_error_that_a_program_may_read_names_an_option() -> None:
+    """A whole command of `ridgeline` may be named: it is what is to be run."""
+    found = [each for room in ("graph", "checkpoints", "tools", "problems") for each in _named_options(ROOT / room)]
+    assert found == []
+
+
+def _named_options(room: Path) -> Iterator[str]:
+    for path in sorted(room.rglob("*.py")):
+        place = str(path.relative_to(ROOT))
+        if place.startswith(tuple(OWN)):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Raise):
+                continue
+            texts = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
+            words = " ".join(text for text in texts if isinstance(text, str))
+            if OPTION.search(words) and not re.search(r"ridgeline (export|new|run|clean)|pip install", words):
+                yield f"{place}:{node.lineno}: {OPTION.findall(words)}"
