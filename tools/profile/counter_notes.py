@@ -17,7 +17,6 @@ from ridgeline.tools.profile.gpu_counters import (
     POSSIBLE_PCT,
     STALL_OF,
     STALLS,
-    TENSOR_PCT,
     WAVEFRONTS_OF,
     WAVES,
     KernelCounters,
@@ -31,6 +30,7 @@ CONFLICT_ABOVE = 1.5
 """Wavefronts over the fewest possible: stores and loads that meet cost a few percent without any conflict."""
 NOTABLE_LOCAL_SHARE = 0.02
 IDLE_PIPE_PCT = 60.0
+NOTABLE_SPECIAL_PCT = 30.0
 LOW_OCCUPANCY_PCT = 50.0
 STALL_SHARE = 0.3
 EXTRA_TRAFFIC = 1.3
@@ -134,12 +134,17 @@ def _throughput_notes(kernel: KernelCounters, ceiling_gbps: float) -> list[str]:
         gbps = kernel.dram_bytes / duration_ns
         hits = f", L2 hit rate {kernel.get(L2_HIT_PCT):.0f} %" if L2_HIT_PCT in kernel.metrics else ""
         notes.append(f"DRAM at {gbps / ceiling_gbps:.0%} of the ceiling ({gbps:.4g} GB/s{hits})")
-    tensor, fma = kernel.get(TENSOR_PCT), kernel.get(FMA_PCT)
+    tensor, fma, special = kernel.tensor_pct, kernel.get(FMA_PCT), kernel.special_pct
     if tensor > 1:
         feed = ": feed it earlier (deeper pipeline, larger tiles)" if tensor < IDLE_PIPE_PCT else ""
         notes.append(f"tensor pipe {tensor:.0f} %{feed}")
     elif fma > IDLE_PIPE_PCT:
         notes.append(f"fp32 pipe {fma:.0f} %: arithmetic on it limits this kernel")
+    if special > NOTABLE_SPECIAL_PCT:
+        fewer = ": special functions (exp, …) limit this kernel: do fewer, or some by a polynomial on the fp32 pipe"
+        notes.append(
+            f"special function unit {special:.0f} %{fewer if special > max(IDLE_PIPE_PCT, tensor, fma) else ''}"
+        )
     return notes
 
 

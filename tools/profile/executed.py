@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ridgeline.tools.profile.gpu_counters import (
@@ -12,7 +12,6 @@ from ridgeline.tools.profile.gpu_counters import (
     FP32_OPS,
     STALL_OF,
     STALLS,
-    TENSOR_PCT,
     KernelCounters,
     bytes_of_a_call,
     launches_of_a_call,
@@ -30,6 +29,7 @@ class ExecutedWork:
     dram_bytes: float
     tensor_busy: float  # of the tensor pipe's peak while the kernels run, 0 to 1
     fp32_busy: float
+    special_busy: float = 0.0  # of the special function unit's peak
     fp32_operations: float | None  # None where tensor cores do a part, or the counters are missing
     waits_for: str  # what warps of the longest kernel wait for most, with its share; "" unknown
 
@@ -46,21 +46,22 @@ def executed_work(launches: Sequence[KernelCounters]) -> ExecutedWork | None:
     duration_ns = math.fsum(launch.get(DURATION_NS) for launch in call)
     if moved is None or not duration_ns:
         return None
-    tensor_busy = _busy(call, TENSOR_PCT)
+    tensor_busy = _busy(call, lambda launch: launch.tensor_pct)
     return ExecutedWork(
         duration_ns=duration_ns,
         dram_bytes=moved,
         tensor_busy=tensor_busy,
-        fp32_busy=_busy(call, FMA_PCT),
+        fp32_busy=_busy(call, lambda launch: launch.get(FMA_PCT)),
+        special_busy=_busy(call, lambda launch: launch.special_pct),
         fp32_operations=None if tensor_busy > 0 else _fp32_operations(call),
         waits_for=_waits(max(call, key=lambda launch: launch.get(DURATION_NS))),
     )
 
 
-def _busy(call: Sequence[KernelCounters], pct: str) -> float:
+def _busy(call: Sequence[KernelCounters], pct: Callable[[KernelCounters], float]) -> float:
     """Return a pipe's share of its peak over all kernels of a call, each for as long as it takes."""
     whole = math.fsum(launch.get(DURATION_NS) for launch in call)
-    return math.fsum(launch.get(pct) * launch.get(DURATION_NS) for launch in call) / whole / 100
+    return math.fsum(pct(launch) * launch.get(DURATION_NS) for launch in call) / whole / 100
 
 
 def _fp32_operations(call: Sequence[KernelCounters]) -> float | None:

@@ -7,6 +7,7 @@ counters, never the profile: the reason becomes a note.
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +32,25 @@ CONFLICTS_OF = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
 STALL_OF = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 DURATION_NS = "gpu__time_duration.sum"
 DRAM_BYTES = ("dram__bytes_read.sum", "dram__bytes_write.sum")
-TENSOR_PCT = "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"
+TENSOR_PIPES = tuple(
+    f"{metric}.avg.pct_of_peak_sustained_active"
+    for metric in (
+        "sm__pipe_tensor_cycles_active",
+        "sm__pipe_tensor_op_hmma_cycles_active",
+        "sm__inst_executed_pipe_tensor_op_gmma",
+        "sm__inst_executed_pipe_tensor",
+    )
+)
+"""How busy the tensor cores are, of which the largest that a GPU has counts.
+
+A wgmma is one instruction that keeps the pipe busy for as long as many of `mma`: a kernel at 62 % of an H100's peak has
+2.75 % of the last one's. Cycles of wgmma are in the first two.
+"""
+SPECIAL_PIPES = tuple(
+    f"{metric}.avg.pct_of_peak_sustained_active"
+    for metric in ("sm__pipe_xu_cycles_active", "sm__inst_executed_pipe_xu")
+)
+"""How busy the special function unit is: exp2, reciprocals and roots (MUFU), and conversions; the largest counts."""
 FMA_PCT = "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active"
 FP32_OPS = {
     "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 2,
@@ -65,7 +84,8 @@ METRICS: tuple[str, ...] = (
     *(GLOBAL_OF.format(what, op) for what in ("requests", "sectors") for op in ("ld", "st")),
     *(EFFICIENCY_OF.format(op) for op in ("ld", "st")),
     *(pattern.format(op) for pattern in (LOCAL_OF, WAVEFRONTS_OF, CONFLICTS_OF) for op in ("ld", "st")),
-    TENSOR_PCT,
+    *TENSOR_PIPES,
+    *SPECIAL_PIPES,
     FMA_PCT,
     *FP32_OPS,
     ACHIEVED_PCT,
@@ -77,6 +97,9 @@ METRICS: tuple[str, ...] = (
     *(STALL_OF.format(reason) for reason in STALLS),
 )
 """Few, so that a launch is replayed few times; all from the Kernel Profiling Guide and its table for nvprof users."""
+
+_OPTIONAL = {*TENSOR_PIPES, *SPECIAL_PIPES}
+"""What not every GPU and version of ncu has: left out where ncu refuses a metric and does not say which."""
 
 _MISSING_METRIC = re.compile(r"Failed to find metric (?:regex:\^)?([a-z0-9_]+__[a-z0-9_]+)")
 _ERROR = re.compile(
@@ -94,6 +117,20 @@ class KernelCounters(Record):
     def get(self, metric: str) -> float:
         """Return a metric, 0.0 when it is absent."""
         return self.metrics.get(metric, 0.0)
+
+    def largest(self, metrics: Sequence[str]) -> float | None:
+        """Return the largest of several metrics, None where this GPU has none of them."""
+        return max((self.metrics[metric] for metric in metrics if metric in self.metrics), default=None)
+
+    @property
+    def tensor_pct(self) -> float:
+        """Return how busy the tensor pipe is, of 100."""
+        return self.largest(TENSOR_PIPES) or 0.0
+
+    @property
+    def special_pct(self) -> float:
+        """Return how busy the special function unit is, of 100."""
+        return self.largest(SPECIAL_PIPES) or 0.0
 
     @property
     def dram_bytes(self) -> float:
@@ -136,9 +173,12 @@ def _counted(attempt: Callable[[Sequence[str]], tuple[bool, str]], wanted: Seque
         if launches:
             return launches, ""
         missing = set(_MISSING_METRIC.findall(output))
-        if not missing:
+        left = [metric for metric in wanted if metric.partition(".")[0] not in missing]
+        if not missing and "metric" in output.lower():
+            left = [metric for metric in wanted if metric not in _OPTIONAL]
+        if len(left) == len(wanted):
             break
-        wanted = [metric for metric in wanted if metric.partition(".")[0] not in missing]
+        wanted = left
     return (), f"no hardware counters: {ncu_failure(output)}"
 
 
@@ -182,9 +222,11 @@ def _numbers(row: Mapping[str, str | None]) -> dict[str, float]:
         if "__" not in name or not text:  # columns about the process have no such name
             continue
         try:
-            found[name] = float(text.replace(",", ""))
+            value = float(text.replace(",", ""))
         except ValueError:
             continue  # "n/a", or a list of instances
+        if math.isfinite(value):  # "nan" stands for a metric that has no value here
+            found[name] = value
     return found
 
 

@@ -24,7 +24,8 @@ from ridgeline.tools.profile.gpu_code import (
 from ridgeline.tools.profile.gpu_counters import (
     ACHIEVED_PCT,
     DURATION_NS,
-    TENSOR_PCT,
+    SPECIAL_PIPES,
+    TENSOR_PIPES,
     KernelCounters,
     count_kernels,
     last_launches,
@@ -206,7 +207,13 @@ def _details(kernels: Sequence[KernelCode], launches: Sequence[KernelCounters]) 
         }
     longest = next(iter(last_launches(launches)), None)
     if longest is not None:
-        names = {"achieved_occupancy_pct": ACHIEVED_PCT, "tensor_pipe_pct": TENSOR_PCT, "kernel_ns": DURATION_NS}
-        details |= {name: longest.get(metric) for name, metric in names.items() if metric in longest.metrics}
+        names = {
+            "achieved_occupancy_pct": (ACHIEVED_PCT,),
+            "tensor_pipe_pct": TENSOR_PIPES,
+            "special_pipe_pct": SPECIAL_PIPES,
+            "kernel_ns": (DURATION_NS,),
+        }
+        found = {name: longest.largest(metrics) for name, metrics in names.items()}
+        details |= {name: value for name, value in found.items() if value is not None}
         details["dram_bytes"] = longest.dram_bytes
     return {name: float(value) for name, value in details.items()}

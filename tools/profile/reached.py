@@ -13,6 +13,7 @@ from ridgeline.tools.records.results import Floor, Timing
 NEAR_FLOOR = 0.9
 BUSY = 0.6
 """The share of a ceiling from which on it, and not a latency, is what limits a kernel."""
+SPECIAL = "special function unit"
 OTHER_WORK = 0.2
 """A difference from the reference's work by this share is told."""
 
@@ -33,10 +34,17 @@ def bound_of(floor: Floor | None, executed: ExecutedWork | None) -> str:
     """Return "memory", "compute" or "latency" by the kernel's own work; where that is unknown, the problem's own bound."""
     if executed is None or floor is None:
         return floor.bound if floor else "memory"
-    memory, compute = executed.gbps / floor.bandwidth_gbps, max(executed.tensor_busy, executed.fp32_busy)
+    memory, compute = executed.gbps / floor.bandwidth_gbps, _busiest(executed)[0]
     if max(memory, compute) < BUSY:
         return "latency"
     return "memory" if memory >= compute else "compute"
+
+
+def _busiest(executed: ExecutedWork) -> tuple[float, str]:
+    """Return how busy the busiest unit of arithmetic is, and its name."""
+    return max(
+        (executed.tensor_busy, "tensor pipe"), (executed.fp32_busy, "fp32 pipe"), (executed.special_busy, SPECIAL)
+    )
 
 
 def _by_the_reference(floor: Floor, median_ms: float, *, is_counted: bool) -> list[str]:
@@ -77,14 +85,14 @@ def _arithmetic(floor: Floor, median_ms: float, *, is_counted: bool) -> list[str
 def _by_its_own_work(description: Description, floor: Floor | None, executed: ExecutedWork) -> list[str]:
     if floor is None:
         return []
-    busiest = max((executed.tensor_busy, "tensor pipe"), (executed.fp32_busy, "fp32 pipe"))
+    busy, unit = _busiest(executed)
     rates = (
         f"by its own work it moves bytes at {executed.gbps / floor.bandwidth_gbps:.0%} of the measured bandwidth and keeps "
-        f"the {busiest[1]} {busiest[0]:.0%} busy"
+        f"the {unit} {busy:.0%} busy"
     )
     limits = {
         "memory": "memory limits it",
-        "compute": f"the {busiest[1]} limits it",
+        "compute": "special functions (exp, …) limit it" if unit == SPECIAL else f"the {unit} limits it",
         "latency": "neither limits it, so latency does"
         + (f": warps wait mostly for {executed.waits_for}" if executed.waits_for else ""),
     }

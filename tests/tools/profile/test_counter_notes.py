@@ -5,7 +5,8 @@ from ridgeline.tools.profile.gpu_counters import (
     ACHIEVED_PCT,
     DURATION_NS,
     POSSIBLE_PCT,
-    TENSOR_PCT,
+    SPECIAL_PIPES,
+    TENSOR_PIPES,
     WAVES,
     KernelCounters,
     bytes_of_a_call,
@@ -61,9 +62,17 @@ def test_occupancy_names_what_limits_it() -> None:
 
 
 def test_memory_and_tensor_pipe_are_told_as_shares() -> None:
-    text = _notes(_kernel(**{"dram__bytes_read.sum": 3.784e9, TENSOR_PCT: 34.0}), compulsory=4_000_000_000)
+    text = _notes(_kernel(**{"dram__bytes_read.sum": 3.784e9, TENSOR_PIPES[0]: 34.0}), compulsory=4_000_000_000)
     assert "DRAM at 88% of the ceiling (3784 GB/s)" in text
     assert "tensor pipe 34 %: feed it earlier" in text
+
+
+def test_a_busy_special_function_unit_is_named_and_what_to_do_where_it_limits() -> None:
+    limiting = _notes(_kernel(**{SPECIAL_PIPES[0]: 81.0, TENSOR_PIPES[0]: 40.0}))
+    assert "special function unit 81 %: special functions (exp, …) limit this kernel: do fewer" in limiting
+    beside = _notes(_kernel(**{SPECIAL_PIPES[0]: 45.0, TENSOR_PIPES[0]: 70.0}))
+    assert "special function unit 45 %" in beside and "limit this kernel" not in beside
+    assert "special function" not in _notes(_kernel(**{SPECIAL_PIPES[0]: 5.0}))
 
 
 def test_longest_wait_is_named_when_it_dominates() -> None:

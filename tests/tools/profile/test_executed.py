@@ -1,5 +1,7 @@
 """One call's own work out of Nsight Compute's counters."""
 
+import pytest
+
 from ridgeline.tools.profile.executed import executed_work
 from ridgeline.tools.profile.gpu_counters import (
     DRAM_BYTES,
@@ -7,8 +9,9 @@ from ridgeline.tools.profile.gpu_counters import (
     FMA_PCT,
     FP32_OPS,
     MOST_LAUNCHES,
+    SPECIAL_PIPES,
     STALL_OF,
-    TENSOR_PCT,
+    TENSOR_PIPES,
     KernelCounters,
 )  # fmt: skip
 
@@ -36,6 +39,16 @@ def test_a_call_is_all_its_kernels_each_for_as_long_as_it_takes() -> None:
     assert work.waits_for == "__syncthreads (100% of their waiting)"  # of the longest kernel
 
 
+def test_pipes_are_held_by_their_largest_metric_kernel_by_kernel() -> None:
+    kernels = [
+        launch("a", **FIRST.metrics | {TENSOR_PIPES[0]: 62.0, TENSOR_PIPES[3]: 2.75, SPECIAL_PIPES[0]: 40.0}),
+        launch("b", **SECOND.metrics | {TENSOR_PIPES[3]: 10.0, SPECIAL_PIPES[1]: 80.0}),
+    ]
+    work = executed_work(kernels * 3)
+    assert work is not None
+    assert (work.tensor_busy, work.special_busy) == pytest.approx((0.23, 0.7))  # of 100 ns and 300 ns
+
+
 def test_waiting_is_told_with_its_share_and_the_next_reason_where_that_is_much_too() -> None:
     def told(**waits: float) -> str:
         of = {STALL_OF.format(reason): wait for reason, wait in waits.items()}
@@ -51,7 +64,7 @@ def test_waiting_is_told_with_its_share_and_the_next_reason_where_that_is_much_t
 
 
 def test_operations_are_unknown_where_tensor_cores_do_a_part_or_a_counter_is_missing() -> None:
-    on_tensor_cores = KernelCounters(name="a", metrics={**FIRST.metrics, TENSOR_PCT: 30.0})
+    on_tensor_cores = KernelCounters(name="a", metrics={**FIRST.metrics, TENSOR_PIPES[0]: 30.0})
     without = KernelCounters(name="a", metrics={k: v for k, v in FIRST.metrics.items() if k != FADD})
     for kernel in (on_tensor_cores, without):
         work = executed_work([kernel] * 3)

@@ -5,7 +5,8 @@ import pytest
 from ridgeline.tools.profile.gpu_counters import (
     DURATION_NS,
     METRICS,
-    TENSOR_PCT,
+    SPECIAL_PIPES,
+    TENSOR_PIPES,
     WAVES,
     _counted,
     ncu_failure,
@@ -39,6 +40,13 @@ LONG = """==PROF== Connected to process 1
 "1","1","host","127.0.0.1","second","1","7","(256, 1, 1)","(4, 1, 1)","0","9.0","Command line profiler metrics",\
 "gpu__time_duration.sum","ns","900"
 """
+PIPES = f"""==PROF== Connected to process 1
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC",\
+"{TENSOR_PIPES[0]}","{TENSOR_PIPES[2]}","{TENSOR_PIPES[3]}","{SPECIAL_PIPES[0]}","{SPECIAL_PIPES[1]}"
+"","","","","","","","","","","","%","%","%","%","%"
+"0","1","host","127.0.0.1","wgmma","1","7","(384, 1, 1)","(132, 1, 1)","0","9.0","62.40","5.50","2.75","41.00","38.50"
+"1","1","host","127.0.0.1","other","1","7","(384, 1, 1)","(132, 1, 1)","0","9.0","n/a","nan","","nan","12.00"
+"""
 
 
 def test_raw_page_gives_a_launch_for_each_row_and_no_units() -> None:
@@ -71,8 +79,8 @@ def test_metrics_that_this_gpu_lacks_are_asked_for_no_more() -> None:
 
     def attempt(metrics: tuple[str, ...]) -> tuple[bool, str]:
         asked.append(tuple(metrics))
-        if TENSOR_PCT in metrics:
-            return False, f"==ERROR== Failed to find metric {TENSOR_PCT}\n"
+        if TENSOR_PIPES[1] in metrics:
+            return False, "".join(f"==ERROR== Failed to find metric {metric}\n" for metric in TENSOR_PIPES[1:])
         if WAVES in metrics:
             return False, f"==ERROR== Failed to find metric regex:^{WAVES}(\\.(sum|min))?$\n"
         return True, RAW
@@ -80,7 +88,28 @@ def test_metrics_that_this_gpu_lacks_are_asked_for_no_more() -> None:
     launches, reason = _counted(attempt, METRICS)  # type: ignore[arg-type]  # sequences are passed as tuples here
     assert reason == "" and len(launches) == 2
     assert len(asked) == 3
-    assert set(asked[0]) - set(asked[2]) == {TENSOR_PCT, WAVES}
+    assert set(asked[0]) - set(asked[2]) == {*TENSOR_PIPES[1:], WAVES}
+
+
+def test_an_unknown_metric_that_ncu_does_not_name_costs_those_alone_that_not_every_gpu_has() -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def attempt(metrics: tuple[str, ...]) -> tuple[bool, str]:
+        asked.append(tuple(metrics))
+        is_refused = SPECIAL_PIPES[0] in metrics
+        return (False, "==ERROR== Some metrics are not available on this device\n") if is_refused else (True, RAW)
+
+    launches, reason = _counted(attempt, METRICS)  # type: ignore[arg-type]  # sequences are passed as tuples here
+    assert reason == "" and len(launches) == 2
+    assert [set(asked[0]) - set(metrics) for metrics in asked] == [set(), {*TENSOR_PIPES, *SPECIAL_PIPES}]
+
+
+def test_of_several_metrics_of_a_pipe_the_largest_that_the_gpu_has_counts() -> None:
+    """A wgmma is one instruction of many cycles: instructions alone say that an H100's tensor cores idle."""
+    hopper, other = read_ncu(PIPES)
+    assert (hopper.tensor_pct, hopper.special_pct) == (62.4, 41.0)
+    assert (other.tensor_pct, other.special_pct) == (0.0, 12.0)
+    assert other.largest(TENSOR_PIPES) is None
 
 
 @pytest.mark.parametrize(

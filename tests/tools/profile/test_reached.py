@@ -50,12 +50,19 @@ def test_counted_work_is_held_against_the_ceilings_and_the_reference() -> None:
         (WORK, "latency"),
         (replace(WORK, fp32_busy=0.8), "compute"),
         (replace(WORK, tensor_busy=0.7), "compute"),
+        (replace(WORK, special_busy=0.7), "compute"),
         (replace(WORK, dram_bytes=170e6, fp32_busy=0.8), "memory"),
         (None, "compute"),
     ],
 )
 def test_bound_is_that_of_the_kernels_own_work(work: ExecutedWork | None, bound: str) -> None:
     assert bound_of(COMPUTE, work) == bound
+
+
+def test_a_kernel_of_many_exponentials_is_limited_by_them_and_by_no_latency() -> None:
+    text = said(COMPUTE, 0.685, replace(WORK, tensor_busy=0.55, special_busy=0.7))
+    assert "keeps the special function unit 70% busy: special functions (exp, …) limit it" in text
+    assert "latency" not in text
 
 
 def test_memory_bound_kernel_is_held_against_its_floor() -> None:
