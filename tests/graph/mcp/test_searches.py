@@ -95,7 +95,7 @@ async def test_what_a_search_says_when_it_cannot_begin_is_the_answer(tmp_path: P
     problem = toy(tmp_path)
     async with connected(RidgelineServer(config_in(tmp_path))) as client:
         for given, says in (
-            ({"models": ["openai:o3"]}, "OPENAI_API_KEY"),
+            ({"models": ["openai:o3"]}, "OPENAI_API_KEY, or run with models='offline'"),
             ({"device": "tpu"}, "device 'tpu'"),
             ({"run": str(tmp_path / "problem")}, "a folder with other things in it"),
         ):
