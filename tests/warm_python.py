@@ -13,7 +13,6 @@ import importlib
 import json
 import os
 import runpy
-import select
 import signal
 import socket
 import subprocess
@@ -49,28 +48,28 @@ class WarmProgram:
         self.args = ["python", *words]
         self.stdout, self.stderr = outputs
         self.returncode: int | None = None
-        self._keeper = keeper
+        self._has_ended = threading.Event()
         told = keeper.recv(16)
         if not told:
             raise ChildProcessError("the Python that programs are copied from has ended")
         self.pid = int(told)
+        threading.Thread(target=self._learn_its_end, args=(keeper,), daemon=True).start()
+
+    def _learn_its_end(self, keeper: socket.socket) -> None:
+        with keeper:
+            told = keeper.recv(16)
+        self.returncode = int(told) if told else -signal.SIGKILL
+        self._has_ended.set()
 
     def wait(self, timeout: float | None = None) -> int:
         """Return how it ended; raises `subprocess.TimeoutExpired` where it has not by then."""
-        if self.returncode is None:
-            ready, _, _ = select.select([self._keeper], [], [], timeout)
-            if not ready:
-                raise subprocess.TimeoutExpired(self.args, timeout or 0)
-            told = self._keeper.recv(16)
-            self._keeper.close()
-            self.returncode = int(told) if told else -signal.SIGKILL
+        if not self._has_ended.wait(timeout) or self.returncode is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
         return self.returncode
 
     def poll(self) -> int | None:
         """Return how it ended, None while it runs."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self.wait(0)
-        return None
+        return self.returncode
 
     def send_signal(self, number: int) -> None:
         """Send a signal, unless it has ended."""
