@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -253,6 +254,8 @@ def _be(program: Program) -> None:
 if __name__ == "__main__":
     for name in sys.argv[2:]:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # else the copies look through everything at each collection, and at their ends, and copy its pages
     asked = _asked(socket.socket(fileno=int(sys.argv[1])))
     if asked is not None:
         _be(asked)
