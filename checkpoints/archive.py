@@ -11,7 +11,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from ridgeline.checkpoints.engine_failures import EngineFailure, EngineFailures
 from ridgeline.checkpoints.ledger import Ledger
@@ -34,6 +34,8 @@ R = TypeVar("R", bound=Record)
 
 FILE_NAME = "archive.sqlite"
 PIECES = ("builds", "verdicts", "timings", "profiles", "comparisons")
+KEPT_RECORDS = 4096
+"""Records that are kept read; a search has a few hundred, and asks for all of them several times a step."""
 
 
 class Archive(HoldsDatabase):
@@ -43,6 +45,7 @@ class Archive(HoldsDatabase):
         super().__init__(database)
         self._ledger = Ledger(database)
         self._engine_failures = EngineFailures(database)
+        self._kept: dict[tuple[type[Record], str], Record] = {}  # by their text: frozen, and never out of date
 
     @classmethod
     def open(cls, path: Path | str, *, create: bool = True) -> Self:
@@ -174,11 +177,11 @@ class Archive(HoldsDatabase):
 
     def ideas(self, round: int | None = None) -> list[Idea]:
         """Return the ideas of one round, or of all, in the order in which they came."""
-        return self._decoded(Idea, self._records("ideas", {"round": round}))
+        return self._read(Idea, self._texts("ideas", {"round": round}))
 
     def idea(self, idea_id: str) -> Idea:
         """Return one idea; KeyError when there is none."""
-        return self._decoded(Idea, [self._record("ideas", "id", idea_id)])[0]
+        return self._read(Idea, [self._text("ideas", "id", idea_id)])[0]
 
     def add_candidate(self, candidate: Candidate) -> None:
         """Store a candidate under its id."""
@@ -192,7 +195,7 @@ class Archive(HoldsDatabase):
 
     def candidate(self, candidate_id: str) -> Candidate:
         """Return one candidate; KeyError when there is none."""
-        found = self._decoded(Candidate, [self._record("candidates", "id", candidate_id)])[0]
+        found = self._read(Candidate, [self._text("candidates", "id", candidate_id)])[0]
         if found.id != candidate_id:
             raise StorageError(f"{self.path}: {damaged(f'the record of {candidate_id} is of {found.id}')}")
         return found
@@ -202,7 +205,7 @@ class Archive(HoldsDatabase):
     ) -> list[Candidate]:
         """Return the candidates that match, in the order in which they came."""
         wanted = {"round": round, "idea_id": idea_id, "origin": origin}
-        return self._decoded(Candidate, self._records("candidates", wanted))
+        return self._read(Candidate, self._texts("candidates", wanted))
 
     # --------------------------------------------------------------------------------------------------- measurements
 
@@ -242,8 +245,8 @@ class Archive(HoldsDatabase):
 
     def evaluation(self, candidate_id: str, purpose: Purpose = Purpose.SEARCH) -> Evaluation | None:
         """Return a candidate's evaluation for this purpose, or None."""
-        found = self._records("evaluations", {"candidate_id": candidate_id, "purpose": purpose})
-        return self._decoded(Evaluation, found[:1])[0] if found else None
+        found = self._texts("evaluations", {"candidate_id": candidate_id, "purpose": purpose})
+        return self._read(Evaluation, found[:1])[0] if found else None
 
     def own_evaluation(self, candidate_id: str) -> Evaluation | None:
         """Return what the search found of a candidate: as a point of a sweep where it is one; None before it was judged."""
@@ -251,7 +254,7 @@ class Archive(HoldsDatabase):
 
     def evaluations(self, *, purpose: Purpose | None = None, status: Status | None = None) -> list[Evaluation]:
         """Return the evaluations that match, in the order in which they came."""
-        return self._decoded(Evaluation, self._records("evaluations", {"purpose": purpose, "status": status}))
+        return self._read(Evaluation, self._texts("evaluations", {"purpose": purpose, "status": status}))
 
     def ranking(
         self, purpose: Purpose | Sequence[Purpose] = Purpose.SEARCH, limit: int | None = None
@@ -291,17 +294,30 @@ class Archive(HoldsDatabase):
 
     # --------------------------------------------------------------------------------------------------------- the rows
 
-    def _record(self, table: str, key: str, value: str) -> dict[str, Any]:
+    def _text(self, table: str, key: str, value: str) -> str:
         row = self.database.first(f"SELECT record FROM {table} WHERE {key} = ?", [value])
         if row is None:
             raise KeyError(f"{self.path}: no {value} in {table}")
-        return self._objects([row["record"]])[0]
+        return cast("str", row["record"])
 
-    def _records(self, table: str, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+    def _texts(self, table: str, wanted: dict[str, Any]) -> list[str]:
         given = {column: value for column, value in wanted.items() if value is not None}
         where = " AND ".join(f"{column} = :{column}" for column in given)
         sql = f"SELECT record FROM {table}" + (f" WHERE {where}" if where else "") + " ORDER BY rowid"
-        return self._objects(row["record"] for row in self.database.query(sql, given))
+        return [row["record"] for row in self.database.query(sql, given)]
+
+    def _read(self, kind: type[R], texts: Iterable[str]) -> list[R]:
+        """Return the records of these texts, each of which is decoded once."""
+        return [self._kept_record(kind, text) for text in texts]
+
+    def _kept_record(self, kind: type[R], text: str) -> R:
+        kept = self._kept.get((kind, text))
+        if kept is None:
+            kept = self._decoded(kind, self._objects([text]))[0]
+            if len(self._kept) >= KEPT_RECORDS:
+                self._kept.clear()
+            self._kept[kind, text] = kept
+        return cast("R", kept)
 
     def _objects(self, texts: Iterable[str]) -> list[dict[str, Any]]:
         """Return the JSON objects that were stored; StorageError when one is something else."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,3 +55,19 @@ def test_the_imports_are_done_and_what_one_program_changes_the_next_does_not_see
 ) -> None:
     program = "import sys; print('decimal' in sys.modules, hasattr(sys, 'changed')); sys.changed = True"
     assert {warm.run(["-c", program], env={}, cwd=tmp_path).stdout for _ in range(2)} == {"True False\n"}
+
+
+def test_several_run_side_by_side_and_one_that_is_killed_says_so(warm: WarmPython) -> None:
+    waits = "import sys, time; print('begun', flush=True); time.sleep(60)"
+    first, second = (warm.start(["-c", waits], env={}, stdout=subprocess.PIPE) for _ in range(2))
+    with first, second:
+        for program in (first, second):
+            assert program.stdout is not None and program.stdout.readline() == "begun\n"
+            assert program.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            first.wait(0.01)
+        first.kill()
+        assert first.wait(10) == -signal.SIGKILL
+        assert second.poll() is None
+        second.send_signal(signal.SIGTERM)
+    assert second.returncode == -signal.SIGTERM

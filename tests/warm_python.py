@@ -1,12 +1,15 @@
 """Programs that begin as copies of one Python with its imports done: what is left of a start is the program itself.
 
 Run as a program, it is that Python: `python -P tests/warm_python.py FD MODULE…`. A copy has the arguments, the variables
-and the folder that a Python of its own would have, and ends as one.
+and the folder that a Python of its own would have, and ends as one. It is the child of a keeper, a further copy, which
+tells its process id and how it ended; several run side by side.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import gc
 import importlib
 import json
 import os
@@ -16,14 +19,17 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import types
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO, Self
 
 LIMIT_S = 120.0
 REQUEST_BYTES = 1 << 17
+OPEN_FILES = 256
+"""More than the original has open."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +41,78 @@ class Program:
     cwd: str
 
 
+class WarmProgram:
+    """A program that runs, with what tests use of `subprocess.Popen`."""
+
+    def __init__(self, words: Sequence[str], keeper: socket.socket, outputs: Sequence[IO[str] | None]) -> None:
+        """Take its keeper, which tells its process id first, and the ends of the pipes that it writes to."""
+        self.args = ["python", *words]
+        self.stdout, self.stderr = outputs
+        self.returncode: int | None = None
+        self._has_ended = threading.Event()
+        told = keeper.recv(16)
+        if not told:
+            raise ChildProcessError("the Python that programs are copied from has ended")
+        self.pid = int(told)
+        threading.Thread(target=self._learn_its_end, args=(keeper,), daemon=True).start()
+
+    def _learn_its_end(self, keeper: socket.socket) -> None:
+        with keeper:
+            told = keeper.recv(16)
+        self.returncode = int(told) if told else -signal.SIGKILL
+        self._has_ended.set()
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return how it ended; raises `subprocess.TimeoutExpired` where it has not by then."""
+        if not self._has_ended.wait(timeout) or self.returncode is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Return how it ended, None while it runs."""
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """Return what it writes, and nothing of a stream that is no pipe; raises `subprocess.TimeoutExpired`."""
+        said: list[list[str]] = [[], []]
+        until = time.monotonic() + (LIMIT_S if timeout is None else timeout)
+        readers = []
+        for stream, into in zip((self.stdout, self.stderr), said, strict=True):
+            if stream is not None:
+                readers.append(threading.Thread(target=lambda s=stream, i=into: i.append(s.read()), daemon=True))
+                readers[-1].start()
+        for reader in readers:
+            reader.join(max(0.0, until - time.monotonic()))
+            if reader.is_alive():
+                raise subprocess.TimeoutExpired(self.args, timeout or LIMIT_S)
+        self.wait(max(0.0, until - time.monotonic()))
+        self._close()
+        return "".join(said[0]), "".join(said[1])
+
+    def _close(self) -> None:
+        for stream in (self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+        self.wait()
+
+
 class WarmPython:
-    """Starts programs one after the other; the Python that they are copies of begins with the first."""
+    """Starts programs; the Python that they are copies of begins with the first."""
 
     def __init__(self, *modules: str, **variables: str) -> None:
         """Take the modules that it imports, and the variables that these read meanwhile."""
@@ -45,20 +121,38 @@ class WarmPython:
         self._begun: tuple[socket.socket, subprocess.Popen[bytes]] | None = None
 
     def run(self, words: Sequence[str], *, env: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
-        """Run a program to its end, as `subprocess.run` does."""
+        """Run a program to its end, as `subprocess.run` does; one that takes too long is killed with what it started."""
+        with self.start(words, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+            try:
+                output, errors = program.communicate(LIMIT_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(program.pid, signal.SIGKILL)
+                raise
+            return subprocess.CompletedProcess([*words], program.wait(), output, errors)
+
+    def start(
+        self,
+        words: Sequence[str],
+        *,
+        env: dict[str, str],
+        cwd: Path | None = None,
+        stdout: int | None = None,
+        stderr: int | None = None,
+    ) -> WarmProgram:
+        """Start a program, in a process group of its own; `stdout` and `stderr` are those of `subprocess.Popen`."""
         self._begun = self._begun or self._begin(env)
-        connection, original = self._begun
-        request = json.dumps(asdict(Program([*words], env, str(cwd)))).encode()
+        request = json.dumps(asdict(Program([*words], env, str(cwd or Path.cwd())))).encode()
         assert len(request) < REQUEST_BYTES
-        kill = threading.Timer(LIMIT_S, os.killpg, (original.pid, signal.SIGKILL))
-        kill.start()
-        output, errors = _read_both(lambda *fds: socket.send_fds(connection, [request], fds))
-        told = connection.recv(16)
-        kill.cancel()
-        if not told:
-            self.close()
-            raise subprocess.TimeoutExpired([*words], LIMIT_S, output, errors)
-        return subprocess.CompletedProcess([*words], int(told), output, errors)
+        ours, keepers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        reads, writes = _output(1, stdout)
+        reads_errors, writes_errors = (None, os.dup(writes)) if stderr == subprocess.STDOUT else _output(2, stderr)
+        given = [writes, writes_errors, keepers.detach()]
+        try:
+            socket.send_fds(self._begun[0], [request], given)
+        finally:
+            for fd in given:
+                os.close(fd)
+        return WarmProgram(words, ours, (reads, reads_errors))
 
     def _begin(self, env: dict[str, str]) -> tuple[socket.socket, subprocess.Popen[bytes]]:
         """Start the Python that programs are copied from. It ends when the connection is closed."""
@@ -86,27 +180,30 @@ class WarmPython:
             self._begun = None
 
 
-def _read_both(give: Callable[[int, int], object]) -> tuple[str, str]:
-    """Give the ends of two pipes away and return what is written there until nobody has them any more."""
-    (reads, writes), (reads_errors, writes_errors) = os.pipe(), os.pipe()
-    with open(reads) as output, open(reads_errors) as errors, ThreadPoolExecutor(1) as pool:
-        give(writes, writes_errors)
-        os.close(writes)
-        os.close(writes_errors)
-        later = pool.submit(errors.read)
-        return output.read(), later.result()
+def _output(number: int, asked: int | None) -> tuple[IO[str] | None, int]:
+    """Return the end that a test reads, if any, and the one that the program writes to, as `subprocess.Popen` has them."""
+    if asked == subprocess.PIPE:
+        reads, writes = os.pipe()
+        return open(reads), writes
+    if asked == subprocess.DEVNULL:
+        return None, os.open(os.devnull, os.O_WRONLY)
+    return None, os.dup(number if asked is None else asked)
 
 
 def _asked(connection: socket.socket) -> Program | None:
     """Return, in a copy, the program that it is to be, and None in the original when the tests have ended."""
     while True:
-        request, fds, _, _ = socket.recv_fds(connection, REQUEST_BYTES, 2)
+        request, fds, _, _ = socket.recv_fds(connection, REQUEST_BYTES, 3)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         if not request:
             return None
-        pid = os.fork()
-        if pid == 0:
+        *outputs, told = fds
+        if os.fork() == 0:
             connection.close()
-            for number, fd in enumerate(fds, start=1):
+            _keep(socket.socket(fileno=told))
+            for number, fd in enumerate(outputs, start=1):
                 os.dup2(fd, number)
                 os.close(fd)
             # Those of the original know whether its own output can be sought in.
@@ -115,7 +212,21 @@ def _asked(connection: socket.socket) -> Program | None:
             return Program(**json.loads(request))
         for fd in fds:
             os.close(fd)
-        connection.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def _keep(told: socket.socket) -> None:
+    """Return in a further copy, and stay behind to tell its process id and how it ends."""
+    pid = os.fork()
+    if pid == 0:
+        told.close()
+        os.setpgid(0, 0)
+        return
+    os.closerange(0, told.fileno())
+    os.closerange(told.fileno() + 1, OPEN_FILES)
+    with contextlib.suppress(BrokenPipeError):  # the test has ended
+        told.send(b"%d" % pid)
+        told.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    os._exit(0)
 
 
 def _be(program: Program) -> None:
@@ -143,6 +254,8 @@ def _be(program: Program) -> None:
 if __name__ == "__main__":
     for name in sys.argv[2:]:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # else the copies look through everything at each collection, and at their ends, and copy its pages
     asked = _asked(socket.socket(fileno=int(sys.argv[1])))
     if asked is not None:
         _be(asked)

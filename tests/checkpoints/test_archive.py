@@ -37,6 +37,19 @@ def test_every_record_comes_back_as_it_was_stored(archive: Archive, story: Simpl
     assert archive.find("timings", "k") is None
 
 
+def test_a_record_is_decoded_once_and_anew_when_another_process_replaces_it(
+    filled: Archive, story: SimpleNamespace
+) -> None:
+    before = filled.candidates()
+    assert all(first is second for first, second in zip(before, filled.candidates(), strict=True))
+    assert filled.candidate(before[0].id) is before[0]
+    assert filled.evaluations()[0] is filled.evaluations()[0]
+    changed = replace(before[0], tunables={"B": "128"})
+    with Archive.open(filled.path) as other:
+        other.add_candidate(changed)
+    assert filled.candidate(changed.id) == changed != before[0]
+
+
 def test_an_unknown_id_is_a_key_error(archive: Archive) -> None:
     with pytest.raises(KeyError, match="r9i9v0a0"):
         archive.candidate("r9i9v0a0")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.environments import ROOT, child_environment
-from tests.warm_python import WarmPython
+from tests.graph.programs import SEARCHING
 
 REFERENCE = """
 import torch
@@ -28,15 +28,12 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-_RIDGELINE = WarmPython(
-    "ridgeline.graph.cli.commands.run", "ridgeline.graph.session.session", PYTHONPATH=str(ROOT / "src")
-)
 LINE_OF = [sys.executable, "-c", "import sys; from ridgeline.graph.cli import main; sys.exit(main())"]
 
 
 def ridgeline(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own, which begins with its imports done."""
-    return _RIDGELINE.run([*LINE_OF[1:], *words], env=_without_keys() | environment, cwd=cwd)
+    return SEARCHING.run([*LINE_OF[1:], *words], env=_without_keys() | environment, cwd=cwd)
 
 
 def ridgeline_anew(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -49,7 +46,7 @@ def ridgeline_anew(*words: str, cwd: Path = ROOT, **environment: str) -> subproc
 
 def in_memory(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run the command line with the engine of memory: nothing is built, run or timed."""
-    return _RIDGELINE.run(["-m", "tests.graph.memory_ridgeline", *words], env=_without_keys(ROOT), cwd=cwd)
+    return SEARCHING.run(["-m", "tests.graph.memory_ridgeline", *words], env=_without_keys(ROOT), cwd=cwd)
 
 
 def _without_keys(*beside: Path) -> dict[str, str]:

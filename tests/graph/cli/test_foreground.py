@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from tests.environments import ROOT, child_environment
+from tests.graph import programs
 from tests.graph.conftest import write_problem
+from tests.warm_python import WarmProgram
 
 from ridgeline.checkpoints.archive import Archive
 
@@ -20,9 +20,8 @@ from pathlib import Path
 import ridgeline.graph.session.machine as machine
 import ridgeline.graph.session.options as options
 from ridgeline.graph.cli import main
-sys.path.insert(0, {tests!r})
-from graph.memory_engine import MemoryEngine
-from graph.scripted_model import ScriptedModel
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
 
 
 class Engine(MemoryEngine):
@@ -43,12 +42,8 @@ sys.exit(main())
 """
 
 
-def started(cwd: Path, *words: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", CHILD.format(tests=str(ROOT / "tests")), "run", "--plain", *words]
-    environment = child_environment()
-    return subprocess.Popen(
-        command, cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+def started(cwd: Path, *words: str) -> WarmProgram:
+    return programs.started(CHILD, "run", "--plain", *words, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def state_of(run_dir: Path) -> str | None:

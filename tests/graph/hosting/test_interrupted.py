@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -18,9 +16,9 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command
-from tests.environments import ROOT, child_environment
 from tests.graph.hosting.test_node import asked, host, thread
 from tests.graph.memory_engine import MemoryEngine
+from tests.graph.programs import ended, started
 from tests.graph.scripted_model import ScriptedModel
 from tests.graph.session.test_interrupts import answer_of
 from tests.graph.session.test_session import _OneThatWaits as OneThatWaits
@@ -131,24 +129,24 @@ async def test_a_host_that_is_cancelled_at_any_event_goes_on_where_it_was(tmp_pa
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-sys.path.insert(0, {root!r})
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from ridgeline import search_node
 from tests.graph.hosting.test_node import host, thread
 from tests.graph.memory_engine import MemoryEngine
+from tests.graph.programs import ended, started
 from tests.graph.scripted_model import ScriptedModel
 
-folder, given = Path(sys.argv[1]), {{}} if sys.argv[2] == "new" else None
+folder, given = Path(sys.argv[1]), {} if sys.argv[2] == "new" else None
 
 class Model(ScriptedModel):
     async def write(self, request):
         with (folder / "writes.log").open("a") as log:
-            log.write(f"{{request.idea.title}} {{request.variation}}\\n")
+            log.write(f"{request.idea.title} {request.variation}\\n")
         return await super().write(request)
 
 async def main():
     engine = MemoryEngine(delay_s=0.03, log=folder / "engine.log")
-    asked = {{"problem": str(folder / "problem"), "runs_dir": str(folder / "runs"), "rounds": 3}}
+    asked = {"problem": str(folder / "problem"), "runs_dir": str(folder / "runs"), "rounds": 3}
     async with AsyncSqliteSaver.from_conn_string(str(folder / "host.sqlite")) as saver:
         graph = host(search_node(asked, engine=engine, models=[Model(delay_s=0.03)]), saver)
         state = await graph.ainvoke(given, thread("a"))
@@ -160,12 +158,10 @@ asyncio.run(main())
 
 def test_a_killed_host_goes_on_through_its_own_saver_and_repeats_nothing(tmp_path: Path) -> None:
     asked(tmp_path)
-    environment = child_environment()
-    child = [sys.executable, "-c", CHILD.format(root=str(ROOT)), str(tmp_path)]
     writes, run_dir = tmp_path / "writes.log", tmp_path / "runs" / "toy.a"
     judged: set[tuple[str, str]] = set()
     for life, wanted in enumerate((9, 19)):
-        process = subprocess.Popen([*child, "resume" if life else "new"], env=environment)
+        process = started(CHILD, tmp_path, "resume" if life else "new")
         while len(lines(writes)) < wanted and process.poll() is None:
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
@@ -173,8 +169,8 @@ def test_a_killed_host_goes_on_through_its_own_saver_and_repeats_nothing(tmp_pat
         with Archive.open(run_dir, create=False) as archive:
             done = [e.candidate_id for e in archive.evaluations() if e.candidate_id.startswith("r")]
         judged |= {(task, candidate) for candidate in done for task in ("VerifyTask", "BenchmarkTask")}
-    done = subprocess.run([*child, "resume"], env=environment, capture_output=True, text=True, timeout=60)
-    assert done.stdout.split() == ["finished", "True"], done.stderr
+    _, output, errors = ended(CHILD, tmp_path, "resume")
+    assert output.split() == ["finished", "True"], errors
     assert judged
     run = open_run(run_dir)
     assert run.is_certified and (run_dir / "report.html").is_file() and (run_dir / "certificate.json").is_file()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import signal
 import subprocess
-import sys
 import textwrap
 import threading
 from contextvars import ContextVar
 
 import pytest
-from tests.environments import child_environment
+from tests.graph.programs import started
 
 from ridgeline.graph.library.blocking import _WorkThread, run_blocking
 
@@ -51,10 +50,7 @@ except KeyboardInterrupt:
 def interrupted(script: str, *, on_drain: str = "stop.set()") -> tuple[str, str, int]:
     """Run a script and interrupt it at each line of output that is not its last; returns output, errors, exit code."""
     code = WORK.format(on_drain=on_drain) + textwrap.dedent(script)
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], env=child_environment(), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    process = started(code, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
     said = ""
     with process:

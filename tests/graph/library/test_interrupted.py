@@ -5,16 +5,15 @@ from __future__ import annotations
 import inspect
 import signal
 import subprocess
-import sys
 import textwrap
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.environments import ROOT, child_environment
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
+from tests.graph.programs import started
 
 import ridgeline
 from ridgeline.checkpoints.archive import Archive
@@ -25,10 +24,9 @@ import asyncio, contextlib, signal, sys
 import ridgeline
 import ridgeline.graph.session.machine as machine
 import ridgeline.graph.session.options as options
-sys.path.insert(0, {tests!r})
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores interrupts
-from graph.memory_engine import MemoryEngine
-from graph.scripted_model import ScriptedModel
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
 
 
 @contextlib.asynccontextmanager
@@ -81,11 +79,8 @@ print("resumed", search(resume=True).state)
 def test_an_interrupt_stops_a_search_which_goes_on_when_it_is_resumed(tmp_path: Path, script: str, said: str) -> None:
     search = {"rounds": 2, "ideas": 2, "implementations": 2, "tune_trials": 0, "stall_rounds": None}
     write_problem(tmp_path / "problem", search=search | {"floor_margin": None})
-    code = CHILD.format(tests=str(ROOT / "tests")) + textwrap.dedent(script)
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], cwd=tmp_path, env=child_environment(), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    code = CHILD + textwrap.dedent(script)
+    process = started(code, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
     with process:
         assert process.stdout.readline() == "round_started\n"

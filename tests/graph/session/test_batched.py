@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.environments import child_environment
 from tests.graph.conftest import write_problem
 from tests.graph.loopback import Answer
 from tests.graph.loopback_batches import BatchServer, Held, serve_batches
 from tests.graph.memory_engine import MemoryEngine
+from tests.graph.programs import started
 from tests.graph.session.test_killed import reply_to
 from tests.graph.session.test_session import SETTINGS, options
+from tests.warm_python import WarmProgram
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
@@ -41,14 +41,13 @@ from ridgeline.graph.models.registry import make_model
 from ridgeline.graph.models.retry import RetryPolicy
 from ridgeline.problems.model_calls import PriceSettings
 from ridgeline.problems.spec import load_problem
-sys.path.insert(0, {tests!r})
-from graph.memory_engine import MemoryEngine
+from tests.graph.memory_engine import MemoryEngine
 
 batches.LIMIT_S, batches.SEEN_AFTER_S = 5.0, 1.0  # a batch that was never made is given up 6 s after a kill
 batches.GATHER_S = 2.0
 folder, run, name, park = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4] == "park"
 problem = load_problem(folder / "problem" / "problem.yaml")
-prices = {{name.partition("@")[0]: PriceSettings(input=1.0, output=10.0)}}
+prices = {name.partition("@")[0]: PriceSettings(input=1.0, output=10.0)}
 model = make_model(name, prices=prices, policy=RetryPolicy(attempts=3, base_s=0.05, cap_s=0.2))
 options = SearchOptions(problem=problem, run_dir=run, resume=(run / "archive.sqlite").exists(), park=park)
 engine = MemoryEngine(delay_s=0.02, log=folder / "engine.log")
@@ -68,14 +67,12 @@ class Searcher:
         write_problem(folder / "problem", search=SETTINGS | search)
 
     @contextmanager
-    def started(self, how: str = "park") -> Iterator[subprocess.Popen[str]]:
+    def started(self, how: str = "park") -> Iterator[WarmProgram]:
         self.homes += 1
         home = self.folder / f"home{self.homes}"
         home.mkdir()
-        environment = child_environment(HOME=str(home))
-        command = [sys.executable, "-c", CHILD.format(tests=str(Path(__file__).parents[2]))]
-        command += [str(self.folder), str(self.run), self.name, how]
-        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        words = (self.folder, self.run, self.name, how)
+        with started(CHILD, *words, stdout=subprocess.PIPE, HOME=str(home)) as process:
             yield process
 
     def to_its_end(self, how: str = "park") -> list[str]:

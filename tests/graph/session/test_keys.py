@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from tests.environments import child_environment
 from tests.graph.conftest import write_problem
 from tests.graph.loopback import Answer, serve
 from tests.graph.models.asked import KEY
+from tests.graph.programs import ended
 from tests.graph.session.test_killed import reply_to
 from tests.graph.session.test_session import SETTINGS
 
@@ -23,8 +21,7 @@ from ridgeline.graph.models.retry import RetryPolicy
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_resolved
 from ridgeline.problems.spec import load_problem
-sys.path.insert(0, {tests!r})
-from graph.memory_engine import MemoryEngine
+from tests.graph.memory_engine import MemoryEngine
 
 logging.basicConfig(level=logging.DEBUG)
 folder, name, url = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -38,7 +35,6 @@ print(asyncio.run(run_resolved(search, on_event=print, engine=MemoryEngine())).s
 @pytest.mark.parametrize("name", ["openai:loop", "google_genai:loop"])
 def test_a_planted_key_is_found_nowhere_but_at_its_provider(name: str, tmp_path: Path) -> None:
     write_problem(tmp_path / "problem", search=SETTINGS | {"rounds": 2})
-    environment = child_environment(OPENAI_API_KEY=KEY, GOOGLE_API_KEY=KEY)
 
     def script(number: int, request: dict[str, object]) -> Answer:
         if number in (2, 4):
@@ -49,12 +45,12 @@ def test_a_planted_key_is_found_nowhere_but_at_its_provider(name: str, tmp_path:
 
     with serve(script) as server:
         url = f"{server.url}/v1" if name.startswith("openai") else server.url
-        command = [sys.executable, "-c", CHILD.format(tests=str(Path(__file__).parents[2])), str(tmp_path), name, url]
-        done = subprocess.run(command, env=environment, capture_output=True, timeout=120)
-    assert done.stdout.decode().splitlines()[-1] == "finished", done.stderr.decode()[-2000:]
+        keys = {"OPENAI_API_KEY": KEY, "GOOGLE_API_KEY": KEY}
+        _, output, errors = ended(CHILD, tmp_path, name, url, **keys)
+    assert output.splitlines()[-1] == "finished", errors[-2000:]
     assert any(KEY in value for value in server.requests[0]["headers"].values())
-    assert b"[key]" in done.stdout + done.stderr, "what the server said back was told, without the key"
+    assert "[key]" in output + errors, "what the server said back was told, without the key"
     files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
     assert {"archive.sqlite", "run.log", "result.json"} <= {path.name for path in files}
-    for content in (done.stdout, done.stderr, *(path.read_bytes() for path in files)):
+    for content in (output.encode(), errors.encode(), *(path.read_bytes() for path in files)):
         assert KEY.encode() not in content

@@ -6,17 +6,17 @@ import hashlib
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.environments import child_environment
 from tests.graph.conftest import write_problem
 from tests.graph.loopback import Answer, Server, serve
+from tests.graph.programs import started
 from tests.graph.session.test_session import SETTINGS
+from tests.warm_python import WarmProgram
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
@@ -32,8 +32,7 @@ from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.models.retry import RetryPolicy
 from ridgeline.graph.models.registry import make_model
 from ridgeline.problems.spec import load_problem
-sys.path.insert(0, {tests!r})
-from graph.memory_engine import MemoryEngine
+from tests.graph.memory_engine import MemoryEngine
 
 folder, url, resume = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "resume"
 problem = load_problem(folder / "problem" / "problem.yaml")
@@ -42,6 +41,11 @@ model = make_model("openai:loop@" + url + "/v1", policy=RetryPolicy(attempts=3, 
 options = SearchOptions(problem=problem, run_dir=folder / "run", resume=resume)
 print(asyncio.run(run_search(options, engine=engine, models=[model])).state)
 """
+
+
+def search(folder: Path, url: str, how: str, stdout: int | None = None) -> WarmProgram:
+    """Begin a search whose model is at the server, or resume it, in a process of its own."""
+    return started(CHILD, folder, url, how, stdout=stdout)
 
 
 def reply_to(request: dict[str, Any]) -> str:
@@ -60,15 +64,12 @@ def reply_to(request: dict[str, Any]) -> str:
 
 def test_killed_search_resumes_with_no_reply_asked_twice_and_no_evaluation_run_twice(tmp_path: Path) -> None:
     write_problem(tmp_path / "problem", search=SETTINGS | {"rounds": 3})
-    child = CHILD.format(tests=str(Path(__file__).parents[2]))
-    environment = child_environment()
     arrived: dict[str, int] = {}
     judged: set[tuple[str, str]] = set()
 
     with serve(lambda n, request: Answer(reply_to(request), delay_s=0.05)) as server:
         for kill, wanted in enumerate((4, 13)):
-            command = [sys.executable, "-c", child, str(tmp_path), server.url, "resume" if kill else "new"]
-            process = subprocess.Popen(command, env=environment)
+            process = search(tmp_path, server.url, "resume" if kill else "new")
             while len(server.requests) < wanted and process.poll() is None:
                 time.sleep(0.005)
             process.send_signal(signal.SIGKILL)
@@ -77,9 +78,8 @@ def test_killed_search_resumes_with_no_reply_asked_twice_and_no_evaluation_run_t
             seen = _times_asked(server)
             arrived |= {prompt: seen[prompt] for prompt in prompts if prompt not in arrived}
             judged |= evaluations
-        command[-1] = "resume"
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
-    assert done.stdout.strip() == "finished"
+        said, _ = search(tmp_path, server.url, "resume", stdout=subprocess.PIPE).communicate(timeout=60)
+    assert said.strip() == "finished"
     assert arrived and judged
     with Archive.open(tmp_path / "run", create=False) as archive:
         written = {c.id for c in archive.candidates(origin=Origin.MODEL)}

@@ -8,17 +8,16 @@ import json
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.environments import child_environment
 from tests.graph.conftest import write_problem
 from tests.graph.loopback import Answer, Server, serve
-from tests.graph.session.test_killed import CHILD, reply_to
+from tests.graph.session.test_killed import reply_to, search
 from tests.graph.session.test_session import SETTINGS
+from tests.warm_python import WarmProgram
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
@@ -40,8 +39,6 @@ def test_what_was_stored_at_a_kill_is_never_asked_for_or_measured_again(
 ) -> None:
     shape = {"rounds": ROUNDS, "ideas": IDEAS, "implementations": IMPLEMENTATIONS}
     write_problem(tmp_path / "problem", search=SETTINGS | shape)
-    child = CHILD.format(tests=str(Path(__file__).parents[2]))
-    environment = child_environment()
     instants, lives, made = random.Random(rng_seed), random.Random(rng_seed + 100), 0
     paid: dict[str, int] = {}  # how often a prompt whose answer is stored was sent by then
     judged: Counter[tuple[str, str]] = Counter()
@@ -49,16 +46,15 @@ def test_what_was_stored_at_a_kill_is_never_asked_for_or_measured_again(
         for kill in itertools.count():
             if kill >= kills and paid:  # on a busy machine the first lives end before an answer is stored
                 break
-            command = [sys.executable, "-c", child, str(tmp_path), server.url, "resume" if kill else "new"]
-            if _killed(command, environment, server, lives.uniform(0, LIFE_S) * max(1, kill - kills)):
+            process = search(tmp_path, server.url, "resume" if kill else "new")
+            if _killed(process, server, lives.uniform(0, LIFE_S) * max(1, kill - kills)):
                 break
             made += 1
             for prompt in _paid_prompts(tmp_path / "run"):
                 paid.setdefault(prompt, _times_asked(server)[prompt])
             for key, times in _measured(tmp_path).items():
                 judged.setdefault(key, times)
-        command[-1] = "resume"
-        subprocess.run(command, env=environment, stdout=subprocess.PIPE, timeout=120, check=True)
+        assert search(tmp_path, server.url, "resume", stdout=subprocess.DEVNULL).wait(timeout=120) == 0
         seen = _times_asked(server)
     print(
         f"{made} kills, {len(server.requests)} requests, {len(paid)} answers and {len(judged)} steps stored at a kill"
@@ -75,10 +71,9 @@ def test_what_was_stored_at_a_kill_is_never_asked_for_or_measured_again(
     assert len(server.requests) - totals["calls"] <= totals["repeated"] <= made * IDEAS * IMPLEMENTATIONS
 
 
-def _killed(command: list[str], environment: dict[str, str], server: Server, life_s: float) -> bool:
+def _killed(process: WarmProgram, server: Server, life_s: float) -> bool:
     """Kill a session some time after its first request; say whether it had ended by itself."""
     before = len(server.requests)
-    process = subprocess.Popen(command, env=environment)
     while len(server.requests) == before and process.poll() is None:
         time.sleep(0.001)
     time.sleep(life_s)

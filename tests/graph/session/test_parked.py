@@ -8,7 +8,6 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -17,13 +16,14 @@ from typing import Any
 
 import pytest
 from langgraph.runtime import RunControl
-from tests.environments import child_environment
 from tests.graph.cli.command_line import ridgeline
 from tests.graph.conftest import write_problem
 from tests.graph.mailbox_agent import answer_of, drop_answers, requests_in
 from tests.graph.memory_engine import MemoryEngine
+from tests.graph.programs import started
 from tests.graph.scripted_model import ScriptedModel
 from tests.graph.session.test_session import SETTINGS, options
+from tests.warm_python import WarmProgram
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
@@ -45,8 +45,7 @@ from pathlib import Path
 from ridgeline import SearchOptions, run_search
 from ridgeline.graph.models.registry import make_model
 from ridgeline.problems.spec import load_problem
-sys.path.insert(0, {tests!r})
-from graph.memory_engine import MemoryEngine
+from tests.graph.memory_engine import MemoryEngine
 
 folder, run, resume, park = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "resume", sys.argv[4] == "park"
 problem = load_problem(folder / "problem" / "problem.yaml")
@@ -65,12 +64,9 @@ class Searcher:
         self.judged: dict[tuple[str, str], int] = {}  # measurements of each candidate's steps once it was judged
         write_problem(folder / "problem", search=SETTINGS | search)
 
-    def start(self, how: str = "park") -> subprocess.Popen[str]:
-        child = CHILD.format(tests=str(Path(__file__).parents[2]))
+    def start(self, how: str = "park") -> WarmProgram:
         begun = "resume" if (self.run / "archive.sqlite").exists() else "new"
-        environment = child_environment()
-        command = [sys.executable, "-c", child, str(self.folder), str(self.run), begun, how]
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        return started(CHILD, self.folder, self.run, begun, how, stdout=subprocess.PIPE)
 
     def to_its_end(self, how: str = "park") -> str:
         out, _ = self.start(how).communicate(timeout=120)
@@ -141,7 +137,7 @@ def test_a_search_that_waits_alive_is_answered_by_other_processes(tmp_path: Path
     assert process.communicate(timeout=60)[0].strip() == "finished 0"
 
 
-def _until(is_so: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def _until(is_so: Callable[[], bool], process: WarmProgram) -> None:
     until = time.monotonic() + 60
     while not is_so():
         assert process.poll() is None and time.monotonic() < until

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import multiprocessing
 import os
 import signal
 from collections import Counter
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
+from tests.graph.programs import started
 from tests.graph.scripted_model import ScriptedModel
 from tests.graph.session.test_session import SETTINGS, options
 
@@ -138,6 +138,14 @@ async def test_ended_search_that_is_resumed_gives_the_certificate_that_the_engin
     assert (third.best_id, engine.counts) == ("r1i0v0a0", counts)
 
 
+KILLED_SEARCH = """
+import sys
+from pathlib import Path
+from tests.graph.session.test_resume import search_that_is_killed
+search_that_is_killed(Path(sys.argv[1]), sys.argv[2])
+"""
+
+
 def search_that_is_killed(folder: Path, at: str) -> None:
     """Run a search that SIGKILL ends at one point of its end."""
     owner, name = {
@@ -163,10 +171,7 @@ def search_that_is_killed(folder: Path, at: str) -> None:
 
 @pytest.mark.parametrize("at", ["evaluation", "certificate", "best kernel", "end of the graph", "files"])
 async def test_search_that_is_killed_while_it_ends_is_resumed_to_its_files(tmp_path: Path, at: str) -> None:
-    process = multiprocessing.get_context("spawn").Process(target=search_that_is_killed, args=(tmp_path, at))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
+    assert started(KILLED_SEARCH, tmp_path, at).wait(timeout=120) == -signal.SIGKILL
     run = tmp_path / "run"
     assert newest_unfinished(tmp_path, "toy") == run
     with Archive.open_read_only(run) as archive:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.environments import ROOT, child_environment
 from tests.graph.conftest import write_problem
+from tests.graph.programs import ended, started
+from tests.warm_python import WarmProgram
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.runs.suite import Row, read_suite
@@ -144,15 +144,14 @@ def ignore_or_raise(index: int, row: Row) -> None:
 
 MEASUREMENTS_BEFORE_A_SIGNAL = 4
 CHILD = """
-import asyncio, contextlib, sys
+import asyncio, contextlib, os, sys
 from pathlib import Path
 import ridgeline.graph.session.machine as machine
 import ridgeline.graph.session.options as options
 from ridgeline.graph.cli import main
 from ridgeline.tools.errors import BadReferenceError
-sys.path.insert(0, {tests!r})
-from graph.memory_engine import MemoryEngine
-from graph.scripted_model import ScriptedModel
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
 
 
 class Engine(MemoryEngine):
@@ -165,7 +164,7 @@ class Engine(MemoryEngine):
 
     def is_held(self):
         measured = self.log.read_text().count("\\n") if self.log.exists() else 0
-        return Path(f"hold-{{self.log}}").exists() and measured >= {held_after}
+        return Path(f"hold-{self.log}").exists() and measured >= int(os.environ["HELD_AFTER"])
 
 
 @contextlib.asynccontextmanager
@@ -179,24 +178,18 @@ sys.exit(main())
 """
 
 
-def child(*words: str) -> list[str]:
-    return [
-        sys.executable,
-        "-c",
-        CHILD.format(tests=str(ROOT / "tests"), held_after=MEASUREMENTS_BEFORE_A_SIGNAL),
-        "suite",
-        *words,
-    ]
+def suite(folder: Path, *words: str, stderr: int = subprocess.STDOUT) -> WarmProgram:
+    """Start `ridgeline suite` with these words in a process of its own."""
+    held_after = str(MEASUREMENTS_BEFORE_A_SIGNAL)
+    return started(CHILD, "suite", *words, cwd=folder, stdout=subprocess.PIPE, stderr=stderr, HELD_AFTER=held_after)
 
 
 def test_a_suite_killed_and_interrupted_ends_as_one_that_was_not(problems: Path, tmp_path: Path) -> None:
-    environment = child_environment()
-    keep = {"cwd": tmp_path, "env": environment, "text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    command = child(str(problems), "--plain", "--bank", "none", "--out", "runs/suite", "--rounds", "3")
+    words = [str(problems), "--plain", "--bank", "none", "--out", "runs/suite", "--rounds", "3"]
     for number, name in enumerate(["01-kb1_9_a", "03-kb1_11_c"]):
         measured, held = tmp_path / f"measured-{name}", tmp_path / f"hold-measured-{name}"
         held.touch()  # until the signal is sent nothing further is measured: the search cannot be over first
-        with subprocess.Popen(command, **keep) as process:
+        with suite(tmp_path, *words) as process:
             until = time.monotonic() + 60
             while (not measured.exists() or measured.read_text().count("\n") < MEASUREMENTS_BEFORE_A_SIGNAL) and (
                 process.poll() is None and time.monotonic() < until
@@ -206,20 +199,21 @@ def test_a_suite_killed_and_interrupted_ends_as_one_that_was_not(problems: Path,
             held.unlink()
             said, _ = process.communicate(timeout=60)
         assert process.returncode == (130 if number else -signal.SIGKILL), said
-        command = child("--plain", "--resume")
+        words = ["--plain", "--resume"]
     assert "ridgeline suite --resume runs/suite" in said
     states = [row.state for row in read_suite(tmp_path / "runs" / "suite").rows]
     assert states == ["finished", "refused", "stopped"]
 
-    done = subprocess.run([*command, "--json", "--rounds", "1"], **keep | {"stderr": subprocess.PIPE}, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert "warning: ignored, a suite keeps what it began with: --rounds" in done.stderr
-    content = json.loads(done.stdout)
+    with suite(tmp_path, *words, "--json", "--rounds", "1", stderr=subprocess.PIPE) as process:
+        said, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "warning: ignored, a suite keeps what it began with: --rounds" in errors
+    content = json.loads(said)
     assert [row["state"] for row in content["problems"]] == ["finished", "refused", "finished"]
     assert content["scores"]["correct"] == content["scores"]["certified"] == 2
     assert content["scores"]["over_eager"]["fast_p"]["1"] == 2 / 3
     reference = problems / "level1" / "kb1_10_b" / "reference.py"
-    assert f"kb1_10_b: refused: {reference}: forward() is nondeterministic" in done.stderr
+    assert f"kb1_10_b: refused: {reference}: forward() is nondeterministic" in errors
     for name in ("01-kb1_9_a", "03-kb1_11_c"):
         with Archive.open_read_only(tmp_path / "runs" / "suite" / name) as archive:
             assert len(archive.rounds()) == 3, "the suite's own --rounds, also after a resume"
@@ -233,19 +227,18 @@ import contextlib, dataclasses, sys
 import ridgeline.graph.session.machine as machine
 import ridgeline.graph.session.options as options
 from ridgeline.graph.cli import main
-sys.path.insert(0, {tests!r})
-from graph.memory_engine import DESCRIPTION, MemoryEngine
-from graph.scripted_model import ScriptedModel
+from tests.graph.memory_engine import DESCRIPTION, MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
 
-X = {{"shape": [4, 8], "strides": [8, 1], "dtype": "float32", "kwargs": {{}}}}
-SOFTMAX = {{
+X = {"shape": [4, 8], "strides": [8, 1], "dtype": "float32", "kwargs": {}}
+SOFTMAX = {
     "schema_version": 1,
     "nodes": [
-        X | {{"name": "x", "op": "placeholder", "args": []}},
-        X | {{"name": "y", "op": "aten._softmax.default", "args": [{{"node": "x"}}, -1, False]}},
+        X | {"name": "x", "op": "placeholder", "args": []},
+        X | {"name": "y", "op": "aten._softmax.default", "args": [{"node": "x"}, -1, False]},
     ],
-    "inputs": ["x"], "parameters": {{}}, "outputs": ["y"], "mutations": {{}},
-}}
+    "inputs": ["x"], "parameters": {}, "outputs": ["y"], "mutations": {},
+}
 
 
 class Engine(MemoryEngine):
@@ -272,17 +265,13 @@ def test_keyless_suite_goes_on_after_a_problem_it_does_not_cover_and_tries_that_
         seed.unlink()
     for path in problems.glob("level1/*/problem.yaml"):
         path.write_text(path.read_text().replace("seeds:\n- seeds/*.cpp\n", ""))
-    environment = child_environment()
-    command = [sys.executable, "-c", KEYLESS_CHILD.format(tests=str(ROOT / "tests")), "suite", "--plain", "--json"]
     begin, resume = (str(problems), "--bank", "none", "--out", "runs/suite"), ("--resume", "runs/suite")
     contents = []
     for words in (begin, resume):
-        done = subprocess.run(
-            [*command, *words], cwd=tmp_path, env=environment, text=True, capture_output=True, timeout=120, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        contents.append(json.loads(done.stdout))
-        assert [row["state"] for row in contents[-1]["problems"]] == ["finished", "refused", "finished"], done.stderr
+        returncode, output, errors = ended(KEYLESS_CHILD, "suite", "--plain", "--json", *words, cwd=tmp_path)
+        assert returncode == 0, errors
+        contents.append(json.loads(output))
+        assert [row["state"] for row in contents[-1]["problems"]] == ["finished", "refused", "finished"], errors
         assert "kb1_10_b: the offline model, which needs no key, composes" in contents[-1]["problems"][1]["reason"]
         assert contents[-1]["state"] == "finished"
         assert not (tmp_path / "runs" / "suite" / "02-kb1_10_b").exists(), "a refusal leaves nothing to resume"

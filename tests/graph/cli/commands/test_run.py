@@ -6,7 +6,6 @@ import fcntl
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,8 @@ from pathlib import Path
 import pytest
 from tests.environments import child_environment
 from tests.graph.cli.command_line import LINE_OF, REFERENCE, assert_one_line, ridgeline
+from tests.graph.programs import ended, started
+from tests.warm_python import WarmProgram
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
@@ -153,22 +154,17 @@ def test_zero_rounds_get_exit_code_two(problem: Path) -> None:
 
 
 @contextmanager
-def waiting(problem: Path, tmp_path: Path, command: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def waiting(problem: Path, tmp_path: Path, command: str) -> Iterator[tuple[WarmProgram, str]]:
     """Give a command that waits for the device, which this process has, and the line that says so."""
     (tmp_path / "kernel.cpp").write_text("void run(const float* x, float* out, void*) {}\n")
     (tmp_path / "locks").mkdir()
     words = {"evaluate": ["kernel.cpp"], "run": ["--run-dir", "run"]}[command]
-    line_of = "import sys; from ridgeline.graph.cli import main; sys.exit(main())"
     with (tmp_path / "locks" / "cpu.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with subprocess.Popen(
-            [sys.executable, "-c", line_of, command, str(problem), *words],
-            env=child_environment(RIDGELINE_LOCK_DIR=str(tmp_path / "locks")),
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
+        with started(
+            LINE_OF[-1], command, problem, *words, cwd=tmp_path,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, RIDGELINE_LOCK_DIR=str(tmp_path / "locks"),
+        ) as process:  # fmt: skip
             assert process.stdout is not None
             yield process, next(line for line in process.stdout if "waiting for" in line)
             process.kill()
@@ -200,13 +196,10 @@ def test_a_signal_before_the_loop_runs_stops_the_search_like_a_later_one(
         "asyncio.events.new_event_loop = interrupted\nsys.exit(main())"
     )
     words = ["run", str(problem), "--bank", "none", "--plain", "--run-dir", str(tmp_path / "run")]
-    environment = child_environment()
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, env=environment, check=False, timeout=120
-    )
-    assert (done.returncode, done.stderr) == (128 + number, "")
-    assert "stopping after the steps in flight" in done.stdout
-    assert "resume:" in done.stdout
+    returncode, output, errors = ended(code, *words)
+    assert (returncode, errors) == (128 + number, "")
+    assert "stopping after the steps in flight" in output
+    assert "resume:" in output
 
 
 def test_run_without_a_problem_says_what_to_type(tmp_path: Path) -> None:
