@@ -177,6 +177,15 @@ async def test_bad_input_is_one_line(tool: str, given: dict[str, Any], says: str
         assert says in await refused(client, tool, **given)
 
 
+@pytest.mark.parametrize("tool", ["start_search", "evaluate_kernel"])
+async def test_of_a_file_that_states_no_problem_a_client_is_told_no_word(tool: str, tmp_path: Path) -> None:
+    (tmp_path / "shadow").write_text("root:SECRET:0:::::\n")
+    given = {"problem": str(tmp_path / "shadow")} | ({"source": "// a"} if tool == "evaluate_kernel" else {})
+    async with connected(RidgelineServer(config_in(tmp_path))) as client:
+        said = await refused(client, tool, **given)
+    assert said.endswith("shadow: states no problem; write `name:` and `reference:` at least, see docs/problem.md")
+
+
 @pytest.fixture(scope="module")
 def parked_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder whose runs hold one that is parked."""
