@@ -119,7 +119,9 @@ def test_the_metadata_is_valid_and_complete(installed: Path) -> None:
     metadata = Metadata.from_email(text, validate=True)
     assert metadata.description_content_type == "text/markdown"
     assert str(metadata.description).startswith("# Ridgeline\n") and metadata.license_files == ["LICENSE"]
-    assert metadata.summary and metadata.keywords and metadata.classifiers and metadata.requires_python
+    assert (
+        metadata.author and metadata.summary and metadata.keywords and metadata.classifiers and metadata.requires_python
+    )
     assert metadata.license_expression == "Apache-2.0"
     ours = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13, 14)}
     assert ours <= set(metadata.classifiers)
