@@ -6,18 +6,31 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.metadata import Metadata
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("graph", "tools", "problems", "checkpoints", "src", "pyproject.toml", "README.md", "LICENSE")
+ROOMS = ("graph", "tools", "problems", "checkpoints")
+BESIDE = (
+    "docs",
+    "examples",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "constraints.txt",
+    "langgraph.json",
+)
+SOURCES = (*ROOMS, *BESIDE, "src", "pyproject.toml", "MANIFEST.in", "tests")
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build from a copy: setuptools writes into the tree it builds, and packs what an earlier build left there."""
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the checkout: setuptools writes into the tree it builds, and packs what an earlier build left there."""
     copy = tmp_path_factory.mktemp("checkout")
     for name in SOURCES:
         source = ROOT / name
@@ -26,9 +39,29 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(source, copy / name, symlinks=True, ignore=ignore)
         else:
             shutil.copy(source, copy / name)
+    (copy / "examples" / "host_app" / "runs").mkdir(exist_ok=True)
+    (copy / "examples" / "host_app" / "runs" / "host.sqlite").write_text("left by somebody who tried the example")
+    return copy
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout: Path) -> Path:
+    """Build the wheel."""
+    copy = checkout
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index"]
     subprocess.run([*command, "--wheel-dir", str(copy / "dist"), str(copy)], check=True, capture_output=True)
     return next((copy / "dist").glob("ridgeline-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def sdist(checkout: Path) -> Path:
+    """Build the source distribution and unpack it."""
+    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(checkout / "dist")]
+    subprocess.run([*command, str(checkout)], check=True, capture_output=True)
+    packed = next((checkout / "dist").glob("ridgeline-*.tar.gz"))
+    with tarfile.open(packed) as archive:
+        archive.extractall(checkout / "unpacked", filter="data")
+    return checkout / "unpacked" / packed.name.removesuffix(".tar.gz")
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +94,37 @@ def test_the_wheel_holds_every_module_and_every_data_file(wheel: Path) -> None:
     suffixes = (".py", ".yaml", ".cpp", ".cu", ".h", ".hpp", ".json", ".j2")
     ours = {
         f"ridgeline/{path.relative_to(ROOT)}"
-        for room in ("graph", "tools", "problems", "checkpoints")
+        for room in ROOMS
         for path in (ROOT / room).rglob("*")
         if path.suffix in suffixes and "__pycache__" not in path.parts
     }
     assert ours - packed == set()
     assert "ridgeline/py.typed" in packed
+
+
+def test_the_source_distribution_holds_what_the_wheel_is_made_of_and_the_pages(wheel: Path, sdist: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.startswith("ridgeline/")}
+    assert {name for name in packed if not (sdist / "src" / name).is_file()} == set()
+    beside = [path for name in BESIDE for path in (ROOT / name, *(ROOT / name).rglob("*")) if path.is_file()]
+    wanted = {path.relative_to(ROOT) for path in beside}
+    wanted = {path for path in wanted if not {"__pycache__", "runs"} & {*path.parts}}
+    assert {str(path) for path in wanted if not (sdist / path).is_file()} == set()
+    assert not (sdist / "examples" / "host_app" / "runs").exists()
+    assert not (sdist / "tests").exists(), "some of them without the others, and without what they use"
+
+
+def test_the_metadata_is_valid_and_complete(installed: Path) -> None:
+    text = next(installed.glob("*.dist-info/METADATA")).read_text()
+    metadata = Metadata.from_email(text, validate=True)
+    assert metadata.description_content_type == "text/markdown"
+    assert str(metadata.description).startswith("# Ridgeline\n") and metadata.license_files == ["LICENSE"]
+    assert (
+        metadata.author and metadata.summary and metadata.keywords and metadata.classifiers and metadata.requires_python
+    )
+    assert metadata.license_expression == "Apache-2.0"
+    ours = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13, 14)}
+    assert ours <= set(metadata.classifiers)
 
 
 def test_the_wheel_names_the_console_script(installed: Path) -> None:

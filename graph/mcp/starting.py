@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from ridgeline.checkpoints.archive import FILE_NAME
+from ridgeline.graph.library.agents.offers import problem_of_agent
 from ridgeline.graph.mcp.runs import place_of
 from ridgeline.graph.session.options import default_run_dir, find_problem
 from ridgeline.problems.spec import ProblemSpec, shipped_problems
@@ -36,7 +37,7 @@ def named_problem(named: str) -> ProblemSpec:
     if named in shipped:
         return find_problem(shipped[named])
     if os.path.isabs(named):
-        return find_problem(named)
+        return problem_of_agent(named)
     meant = did_you_mean(named, shipped, after=" ")
     raise ProblemError(
         f"problem {named}: none that ships, and no absolute path; {meant}give the absolute path of a problem.yaml, or a name "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from ridgeline.tools.wording import counted
 
 LOOK_EVERY_S = 0.5
 TELL_EVERY_S = 5.0
+_HEAD = re.compile(r"\A\S+ \S+ (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) [\w.]+: ")
+"""When, how grave and where of a line of run.log: nothing for somebody who waits."""
 
 
 class Watching:
@@ -58,7 +61,7 @@ class Watching:
         while status.seen == seen and (passed_s := time.monotonic() - began) < seconds:
             if passed_s >= told_s:
                 told_s = passed_s + TELL_EVERY_S
-                await tell(passed_s, seconds, _progress(status))
+                await tell(passed_s, seconds, progress_words(status))
             await asyncio.sleep(min(LOOK_EVERY_S, seconds - passed_s))
             now = await asyncio.to_thread(fingerprint, run)
             if now != known or status.state == "starting":
@@ -85,8 +88,10 @@ def _starting(child: Child) -> RunStatus:
     return with_mark(status)
 
 
-def _progress(status: RunStatus) -> str:
+def progress_words(status: RunStatus) -> str:
+    """Return how far a run is, for who waits for it."""
     of = f" of {status.rounds}" if status.rounds else ""
     best = f"best {status.best.speedup:.2f}x eager" if status.best and status.best.speedup else "no kernel yet"
     where = f"round {status.rounds_done + 1}{of}" if status.is_running else status.says
-    return "; ".join(filter(None, (f"{where}, {counted(status.candidates, 'candidate')}, {best}", status.last_event)))
+    told = _HEAD.sub("", status.last_event)
+    return "; ".join(filter(None, (f"{where}, {counted(status.candidates, 'candidate')}, {best}", told)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from ridgeline.tools.machine.python_env import package_folder
@@ -17,4 +19,14 @@ def package_paths() -> tuple[Path, ...]:
     """Return what a confined Python must be able to read to import this package and torch."""
     package = package_folder()
     # An import lists the folder above the package, and Landlock lets nobody list a folder that was not given.
-    return (*python_paths(), package.parent, (package / "tools").resolve())
+    return tuple(dict.fromkeys((*python_paths(), package.parent, (package / "tools").resolve(), *_torch_paths())))
+
+
+def _torch_paths() -> Iterator[Path]:
+    """Yield the folders that torch and numpy lie in, without importing them: `pip install --user` and a .pth file put them
+    outside of the prefix.
+    """
+    for name in ("torch", "numpy"):
+        spec = find_spec(name)
+        if spec is not None and spec.origin is not None:
+            yield Path(spec.origin).absolute().parents[1]

@@ -194,7 +194,11 @@ def _probe() -> SandboxReport:
         if not tried[-1][1]:
             break
     best = tried[-1][0] if not tried[-1][1] else Tier.NONE
-    advice = "; ".join(f"for tier {tier}: {reason}" for tier, reason in tried if reason)
+    tiers: dict[str, list[str]] = {}  # by the reason against them, which a full disk gives to both
+    for tier, reason in tried:
+        if reason:
+            tiers.setdefault(reason, []).append(tier)
+    advice = "; ".join(f"for tier {' and '.join(names)}: {reason}" for reason, names in tiers.items())
     return SandboxReport(tier=best, tiers_tried=tuple(tried), advice=advice)
 
 

@@ -70,6 +70,9 @@ class Board:
     verdicts: dict[str, bool] = field(default_factory=dict)  # is_correct by candidate
     tokens: int = 0
     fastest: tuple[str, float, Sequence[float] | None] | None = None  # by the figure alone, which may rank behind
+    figures: dict[str, tuple[float, Sequence[float] | None, float | None]] = field(default_factory=dict)
+    compared: set[str] = field(default_factory=set)  # kernels that were timed in turns with another
+    failed_step: dict[str, str] = field(default_factory=dict)  # of a certificate, by candidate
     usd: float = 0.0
     unpriced: int = 0  # calls whose price is unknown
     warnings: list[str] = field(default_factory=list)
@@ -155,6 +158,7 @@ class Board:
 
     def _on_comparing(self, event: Mapping[str, Any]) -> None:
         self.phase = compared_words(event)
+        self.compared.update(event["candidate_ids"])
 
     def _on_round_started(self, event: Mapping[str, Any]) -> None:
         self.round, self.max_rounds, self.is_over = event["round"], event["max_rounds"], False
@@ -182,7 +186,7 @@ class Board:
             branch.stage, branch.outcome = "done", describe_outcome(event)  # until a repair begins
             branch.is_correct = is_correct
         if is_correct:
-            self._note_speedup(event["candidate_id"], event["speedup"], event["speedup_ci95"])
+            self._note_speedup(event["candidate_id"], event["speedup"], event["speedup_ci95"], event["median_ms"])
         if is_correct and _sure(event["speedup"], event["speedup_ci95"]) > self._best_sure():
             self._set_best(event["candidate_id"], event["speedup"], event["speedup_ci95"], event["median_ms"])
 
@@ -205,7 +209,12 @@ class Board:
     def _on_certify(self, event: Mapping[str, Any]) -> None:
         number, of = event.get("place", (0, 0))
         place = f", step {number} of {of}" if of else ""
-        self.phase = f"certifying {event['candidate_id']}{place}: {step_words(event['step'])}"
+        name = event["candidate_id"]
+        self.phase = f"certifying {name}{place}: {step_words(event['step'])}"
+        if event["passed"] is False and not event.get("skipped"):
+            self.failed_step.setdefault(name, step_words(event["step"]))
+        if name in self.figures:
+            self._set_best(name, *self.figures[name])
         if "left_s" in event:
             self.ends_at = self.clock() + event["left_s"]
 
@@ -233,7 +242,10 @@ class Board:
     def _best_sure(self) -> float:
         return _sure(self.best_speedup, self.best_interval)
 
-    def _note_speedup(self, candidate_id: str, speedup: float, interval: Sequence[float] | None) -> None:
+    def _note_speedup(
+        self, candidate_id: str, speedup: float, interval: Sequence[float] | None, median_ms: float | None
+    ) -> None:
+        self.figures[candidate_id] = (speedup, interval, median_ms)
         if self.fastest is None or speedup > self.fastest[1]:
             self.fastest = (candidate_id, speedup, interval)
 
@@ -271,7 +283,9 @@ def recall(board: Board, archive: Archive) -> None:
             is_correct = found.status is Status.OK and found.speedup is not None
             board.verdicts[found.candidate_id] = is_correct
             if is_correct and found.speedup is not None:
-                board._note_speedup(found.candidate_id, found.speedup, found.speedup_interval)  # noqa: SLF001 - this module's own
+                median_ms = found.timing.median_ms if found.timing else None
+                noted = (found.candidate_id, found.speedup, found.speedup_interval, median_ms)
+                board._note_speedup(*noted)  # noqa: SLF001 - this module's own
     board.verdicts |= {f.candidate_id: False for f in archive.engine_failures() if f.purpose in SEARCHED}
     for best in read_standings(archive)[:1]:
         interval = best.evaluation.speedup_interval

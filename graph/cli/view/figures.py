@@ -36,7 +36,13 @@ def format_behind(board: Board) -> str:
     if board.behind is None:
         return ""
     name, speedup, interval = board.behind
-    return f"{ratio_words(speedup, interval)} of {name} ranks behind: the interval's lower end counts"
+    if name in board.failed_step:
+        why = f"its certificate failed at {board.failed_step[name]}"
+    elif board.best_id in board.compared and name in board.compared:
+        why = f"timed in turns, {board.best_id} was faster"
+    else:
+        why = "the interval's lower end counts"
+    return f"{ratio_words(speedup, interval)} of {name} ranks behind: {why}"
 
 
 def _sparkline(values: list[float]) -> str:

@@ -6,7 +6,7 @@ A mistake and a failure of the machine become a message of status "error" in one
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from langchain_core.tools import StructuredTool, ToolException
@@ -15,7 +15,7 @@ from langgraph.runtime import RunControl
 from ridgeline.graph.library.agents.answers import Answer
 from ridgeline.graph.library.blocking import run_blocking
 from ridgeline.problems.mistakes import explain_mistake
-from ridgeline.tools.errors import RidgelineError, one_line
+from ridgeline.tools.errors import InputError, RidgelineError, one_line
 from ridgeline.tools.records.printable import printable
 
 if TYPE_CHECKING:
@@ -43,16 +43,20 @@ def make_tool(
     With `drains`, an interrupt of the blocking caller asks the control that `work` gets to drain; else it cancels the work.
     """
 
-    async def called(stop: RunControl, given: dict[str, Any]) -> Message:
+    async def called(stop: RunControl, bare: Sequence[Any], given: dict[str, Any]) -> Message:
+        if bare:
+            raise InputError(
+                f"{name}: got a bare text; give its arguments by name: {', '.join(arguments.model_fields)}"
+            )
         return await work(stop, arguments.model_validate(given))
 
-    async def call(**given: Any) -> Message:
-        return await telling(called)(RunControl(), given)
+    async def call(*bare: Any, **given: Any) -> Message:
+        return await telling(called)(RunControl(), bare, given)
 
-    def call_and_wait(**given: Any) -> Message:
+    def call_and_wait(*bare: Any, **given: Any) -> Message:
         stop = RunControl()
         drain = functools.partial(stop.request_drain, "interrupted") if drains else None
-        return run_blocking(telling(called)(stop, given), drain=drain, note=lambda message: message[0])
+        return run_blocking(telling(called)(stop, bare, given), drain=drain, note=lambda message: message[0])
 
     def mistake(error: Any) -> str:
         return explain_mistake(error.errors(), arguments, {})

@@ -1,18 +1,24 @@
 """The problems that a host lets its agents name.
 
 A reference is code that runs with the host's rights. An agent that may write files could otherwise name one of its own.
+What the host's rights let Ridgeline read, an agent need not be allowed to: of a file that states no problem it is told no word.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.options import ProblemName, find_problem
+from ridgeline.problems.files import read_text
 from ridgeline.problems.spec import FILE_NAME, ProblemSpec, shipped_problems
 from ridgeline.tools.errors import ProblemError
+
+_STATED = re.compile(r"""(?:^|[{,])[ \t]*["']?reference["']?[ \t]*:""", re.MULTILINE)
+"""A problem's own key as YAML writes it; it is looked for in the text, which need not be valid YAML yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +72,36 @@ class Offers:
         if wanted is None:
             raise ProblemError(f"problem: is missing; name one: {self.in_words}")
         if self.specs is None:
-            return find_problem(wanted)
+            return problem_of_agent(wanted)
         found = self.specs.get(wanted) or next((s for s in self.specs.values() if _is_at(s, wanted)), None)
         if found is None:
             raise ProblemError(f"problem {wanted}: is not offered here; name one of {self.in_words}")
         return found
+
+
+def problem_of_agent(named: str) -> ProblemSpec:
+    """Return the problem of a shipped one's name or of a path that an agent gives.
+
+    Raises:
+        InputError: as `find_problem` does, but of a file that states no problem it quotes nothing.
+    """
+    try:
+        return find_problem(named)
+    except ProblemError:
+        path = Path(named)
+        path = path / FILE_NAME if path.is_dir() else path
+        if not path.is_file() or _states_problem(path):
+            raise
+    raise ProblemError(f"{path}: states no problem; write `name:` and `reference:` at least, see docs/problem.md")
+
+
+def _states_problem(path: Path) -> bool:
+    """Say whether a file has a problem's own key.
+
+    Raises:
+        ProblemError: it cannot be read, or is no text; its content is not quoted.
+    """
+    return bool(_STATED.search(read_text(path, "problem")))
 
 
 def _is_at(spec: ProblemSpec, named: str) -> bool:

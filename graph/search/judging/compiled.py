@@ -21,10 +21,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
-from ridgeline.graph.search.events import BaselineEvent, emit
+from ridgeline.graph.search.events import BaselineEvent, emit, warn
 from ridgeline.tools.engine import BaselineTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.records.reference_mode import mode_words
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -72,6 +73,7 @@ async def join_compiled(context: SearchContext) -> None:
         await _measure_pending(context, tell=_tell)
     baselines = await context.baselines()
     await asyncio.to_thread(_add_gains, context.archive, baselines)
+    _warn_of_failed(baselines)
     emit(baseline_event(baselines))
 
 
@@ -93,6 +95,7 @@ async def finish_compiled(context: SearchContext) -> Baselines | None:
         logger.warning("PyTorch's compiled configurations: %s: left to the end of the round", error)
     baselines = await context.baselines()
     await asyncio.to_thread(_add_gains, context.archive, baselines)
+    _warn_of_failed(baselines)
     return baselines
 
 
@@ -115,6 +118,13 @@ def baseline_event(baselines: Baselines) -> BaselineEvent:
         "bound": floor.bound,
         "headroom": best_ms / floor.floor_ms if best_ms is not None and floor.floor_ms > 0 else None,
     }
+
+
+def _warn_of_failed(baselines: Baselines) -> None:
+    """Say why a compiled configuration has no time: a full disk is the user's to mend, and a gain over it is not known."""
+    for entry in baselines.entries:
+        if entry.median_ms is None and entry.name.compile_mode:
+            warn(f"PyTorch's {mode_words(entry.name)} is not timed: {entry.error.removeprefix(f'{entry.name}: ')}")
 
 
 def is_pytorch_at_floor(context: SearchContext, baselines: Baselines) -> bool:

@@ -16,8 +16,10 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.runs.folders import lock_run
+from ridgeline.graph.mcp.answers import RunStatus
 from ridgeline.graph.mcp.runs import uri_of
 from ridgeline.graph.mcp.server import RidgelineServer
+from ridgeline.graph.mcp.watching import progress_words
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.engine import Task
@@ -175,6 +177,24 @@ async def test_a_resource_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 async def test_bad_input_is_one_line(tool: str, given: dict[str, Any], says: str, parked_once: Path) -> None:
     async with connected(RidgelineServer(config_in(parked_once))) as client:
         assert says in await refused(client, tool, **given)
+
+
+async def test_progress_tells_the_words_of_the_log_without_their_head(parked_once: Path) -> None:
+    async with connected(RidgelineServer(config_in(parked_once))) as client:
+        status = RunStatus.model_validate(await ask(client, "status", run="parked"))
+    for level, name in (("INFO", "ridgeline.graph.session.parking"), ("WARNING", "ridgeline")):
+        line = f"2026-11-26 01:48:46,044 {level} {name}: r1i0v0a0: ok 1.3x"
+        told = progress_words(status.model_copy(update={"last_event": line}))
+        assert told.endswith("best 1.20x eager; r1i0v0a0: ok 1.3x")
+
+
+@pytest.mark.parametrize("tool", ["start_search", "evaluate_kernel"])
+async def test_of_a_file_that_states_no_problem_a_client_is_told_no_word(tool: str, tmp_path: Path) -> None:
+    (tmp_path / "shadow").write_text("root:SECRET:0:::::\n")
+    given = {"problem": str(tmp_path / "shadow")} | ({"source": "// a"} if tool == "evaluate_kernel" else {})
+    async with connected(RidgelineServer(config_in(tmp_path))) as client:
+        said = await refused(client, tool, **given)
+    assert said.endswith("shadow: states no problem; write `name:` and `reference:` at least, see docs/problem.md")
 
 
 @pytest.fixture(scope="module")

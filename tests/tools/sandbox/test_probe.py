@@ -26,14 +26,24 @@ def test_probe_names_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "apt-get install bubblewrap" in reason_against(Tier.BUBBLEWRAP)
 
 
+def test_one_reason_against_both_tiers_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox_module, "reason_against", lambda tier: "no space left on device")
+    sandbox_module._probe.cache_clear()
+    try:
+        with pytest.raises(SandboxError, match="no sandbox works here: for tier A and B: no space left on device$"):
+            probe_sandbox()
+    finally:
+        sandbox_module._probe.cache_clear()
+
+
 def test_no_tier_is_refused_unless_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox_module, "reason_against", lambda tier: "not on this machine")
+    monkeypatch.setattr(sandbox_module, "reason_against", lambda tier: f"tier {tier} is not on this machine")
     sandbox_module._probe.cache_clear()
     try:
         with pytest.raises(SandboxError) as caught:
             probe_sandbox()
-        said = "no sandbox works here: for tier A: not on this machine; for tier B: not on this machine"
-        assert str(caught.value) == said
+        said = "for tier A: tier A is not on this machine; for tier B: tier B is not on this machine"
+        assert str(caught.value) == f"no sandbox works here: {said}"
         assert probe_sandbox(allow_unsafe=True).tier is Tier.NONE
     finally:
         sandbox_module._probe.cache_clear()

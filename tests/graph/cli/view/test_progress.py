@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import re
 
 import pytest
 from rich.console import Console
-from tests.graph.cli.view.boards import BASELINES, busy_board, done, drawn, make_board, round_done, round_started
+from tests.graph.cli.view.boards import (
+    BASELINES,
+    busy_board,
+    certifying,
+    done,
+    drawn,
+    make_board,
+    round_done,
+    round_started,
+)
 
 from ridgeline.graph.cli.view.lines import plain_line
 from ridgeline.graph.cli.view.progress import PlainView
@@ -47,6 +57,26 @@ def test_why_a_kernel_with_a_higher_figure_ranks_behind_is_said_where_it_is_show
     assert said in text.getvalue()
     view.show(done("r1i2v0", 3.0))
     assert "ranks behind" not in "\n".join(drawn(board))
+
+
+def test_the_kernel_that_is_certified_is_shown_as_best_and_why_not_the_one_of_the_higher_figure() -> None:
+    board = make_board()
+    for event in (round_started(1), done("r1i0v0", 2.39), done("r1i1v0", 2.45), done("r1i2v0", 1.1)):
+        board.apply(event)
+    assert board.best_id == "r1i1v0a0"
+    board.apply({"event": "comparing", "candidate_ids": ["r1i1v0a0", "r1i0v0a0"], "place": (1, 1)})
+    board.apply(certifying("build", passed=None) | {"place": (1, 9), "left_s": 100.0})
+    shown = "\n".join(drawn(board, width=120))
+    assert re.search(r"best +2.39x eager", shown)
+    assert "2.45x (2.21 to 2.94) of r1i1v0a0 ranks behind: timed in turns, r1i0v0a0 was faster" in shown
+    board.apply(certifying("verify", passed=False, detail="a wrong value"))
+    board.apply(certifying("build", passed=None) | {"candidate_id": "r1i1v0a0"})
+    assert "ranks behind" not in "\n".join(drawn(board))
+    board.apply(certifying("verify", passed=False) | {"candidate_id": "r1i1v0a0"})
+    board.apply(certifying("build", passed=None) | {"candidate_id": "r1i2v0a0"})
+    shown = "\n".join(drawn(board, width=120))
+    assert re.search(r"best +1.10x eager", shown)
+    assert "of r1i1v0a0 ranks behind: its certificate failed at verification" in shown
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (80, 16), (80, 10), (120, 40)])

@@ -109,6 +109,55 @@ async def test_a_mistake_comes_back_in_one_line_and_the_agent_goes_on(bench: Ben
     assert not bench.runs.exists()
 
 
+@pytest.mark.parametrize("is_awaited", [True, False])
+async def test_a_bare_text_comes_back_as_a_mistake(bench: Bench, is_awaited: bool) -> None:
+    for tool in (search_tool(), evaluate_tool()):
+        said = await tool.ainvoke("softmax") if is_awaited else tool.invoke("softmax")
+        assert said.startswith(f"{tool.name}: got a bare text; give its arguments by name: ") and "problem" in said
+    assert not bench.runs.exists()
+
+
+NO_PROBLEMS = [
+    "root:x:0:0:SECRET:/root:/bin/sh\n",
+    "- SECRET\n",
+    "token: SECRET\nSECRET: 1\n",
+    "SECRET: 1\nSECRET: 2\n",
+    "name: [SECRET\n",
+    "port: !!int SECRET\n",
+    "the reference: SECRET\n",
+]
+
+
+@pytest.mark.parametrize("content", NO_PROBLEMS)
+async def test_of_a_file_that_states_no_problem_an_agent_is_told_no_word(bench: Bench, content: str) -> None:
+    for name in ("passwd", "problem.yaml"):
+        (bench.folder / name).write_text(content)
+    places = [bench.folder / "passwd", bench.folder / "problem.yaml", bench.folder]
+    tools = [(search_tool(), {}), (evaluate_tool(), {"source": "// a kernel"})]
+    said = [await tool.ainvoke(more | {"problem": str(place)}) for place in places for tool, more in tools]
+    for words in said:
+        assert "states no problem; write `name:` and `reference:` at least" in words
+        assert "SECRET" not in words
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("name: mine\nreference: reference.py\nseed: x\n", "seed: unknown key; did you mean `seeds`"),
+        (
+            "{name: mine, 'reference': reference.py, interface: d}",
+            "interface: must be one of c, torch, module, got 'd'",
+        ),
+        ("name: mine\nreference: reference.py\nseeds: [a\n", "not valid YAML"),
+        (b"\xff\xfe", "is not UTF-8 text"),
+    ],
+)
+def test_of_an_agents_own_problem_it_is_told_what_to_mend(bench: Bench, content: str | bytes, says: str) -> None:
+    path = bench.folder / "mine.yaml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert says in search_tool().invoke({"problem": str(path)})
+
+
 @pytest.mark.parametrize("named", ["toy\0", "\ud800", "a" * 5000])
 def test_what_is_no_path_is_not_offered(bench: Bench, named: str) -> None:
     with pytest.raises(InputError, match="problem"):

@@ -119,6 +119,25 @@ async def test_each_mode_is_told_before_it_is_timed_where_the_search_waits_for_i
     assert [event["pending"] for event in search.events_named("timing_pytorch")] == [COMPILED, COMPILED[1:]]
 
 
+class FullDisk(OneDevice):
+    """A device beside whose temporary folder there is no room for inductor."""
+
+    async def submit(self, task: Task[Any]) -> Any:
+        answer = await super().submit(task)
+        if isinstance(task, BaselineTask) and task.after:
+            failed = {"median_ms": None, "error": "compile: InductorError: no space left on device"}
+            entries = [dataclasses.replace(e, **failed) if e.name == "compile" else e for e in answer.entries]
+            return dataclasses.replace(answer, entries=tuple(entries))
+        return answer
+
+
+async def test_why_pytorch_s_compiled_configuration_has_no_time_is_a_warning(search: Search) -> None:
+    search.engine = FullDisk()
+    await search.run(search.context(rounds=1, ideas=1, implementations=1, budget=Budget(wall_s=1e6)))
+    warned = [event["message"] for event in search.events_named("warning")]
+    assert warned == ["PyTorch's torch.compile is not timed: InductorError: no space left on device"]
+
+
 async def test_first_round_s_models_are_told_of_eager_alone_and_later_ones_of_all(search: Search) -> None:
     search.engine = OneDevice()
     await search.run(search.context(rounds=2))
