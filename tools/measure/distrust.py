@@ -228,12 +228,16 @@ def expect_consistent(timed: TimedSide, other: TimedSide) -> None:
     sees; the other side's requests of the same minutes say how long. A clock that lies does so in every block, so the
     block that agrees best decides.
 
+    Of the parent's clock only what a request costs at the least is taken off here. What it usually costs was measured once,
+    and on a machine that was busy then it can be as long as a block, which would leave the candidate's own clock alone.
+
     Raises:
         Distrusted: the clocks disagree in every block.
     """
     if not TIMED_DEVICES[timed.judge.device_kind].has_own_clock:
         return
-    per_call = timed.per_call_s()
+    least_s = timed.least_request_s()
+    per_call = [timed.waited_for_s(block, least_s) for block in timed.blocks]
     typical = median(per_call)
     waiting = LATENCY_MARGIN * max(0.0, other.latency_s()) / median(b.calls for b in timed.blocks)
     allowed = WITNESS_RELATIVE * typical + WITNESS_ABSOLUTE_S + waiting

@@ -217,6 +217,12 @@ class TimedSide:
             return self.cost.request_s
         return median(b.took.parent_s - b.took.own_s for b in self.trusted.blocks)
 
+    def least_request_s(self) -> float:
+        """Return what a request costs at the least; of the same blocks as what it usually costs."""
+        if self.trusted is None or not self.trusted.blocks:
+            return self.cost.least_s
+        return min(b.took.parent_s - b.took.own_s for b in self.trusted.blocks)
+
     @property
     def usual_ticket_s(self) -> float:
         """Return the cost of a ticket: that of a trusted side which runs the same loop, where there is one."""

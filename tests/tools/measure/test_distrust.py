@@ -24,6 +24,7 @@ from ridgeline.tools.measure.distrust import (
     worked_ahead,
     wrong_output,
 )
+from ridgeline.tools.measure.request_cost import LoopCost
 from ridgeline.tools.measure.timed_side import Block, TimedSide
 from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.results import Trial
@@ -63,6 +64,20 @@ def test_requests_that_wait_for_a_core_on_both_sides_are_no_disagreement() -> No
 def test_waiting_of_one_side_only_is_a_disagreement() -> None:
     with pytest.raises(Distrusted):
         expect_consistent(side_of(1e-3, own_share=1, latency_s=5e-3), side_of(1e-3, own_share=1, latency_s=5e-5))
+
+
+def test_a_clock_that_lies_is_told_where_requests_were_measured_on_a_busy_machine() -> None:
+    side = side_of(1e-3, own_share=0.001, latency_s=1e-4)
+    side.cost = LoopCost(request_s=0.04, least_s=8e-5)
+    assert side.per_call_s() == pytest.approx([1e-6] * 8), "nothing is left of the parent's clock"
+    with pytest.raises(Distrusted, match="its own clock says 0.001 ms a call, the clock outside 1.001 ms"):
+        expect_consistent(side, side_of(1e-3, own_share=1, latency_s=1e-4))
+
+
+def test_a_change_of_process_within_the_requests_is_no_disagreement() -> None:
+    side = side_of(3e-4, own_share=1, latency_s=3.6e-4)
+    side.cost = LoopCost(request_s=3.6e-4, least_s=8e-5)
+    expect_consistent(side, side_of(3e-4, own_share=1, latency_s=1e-4))
 
 
 def test_a_gpu_that_is_usually_busy_after_a_block_has_work_left_behind() -> None:
