@@ -17,8 +17,11 @@ RidgelineError
 ├── OutOfBudget             what the search may use allows no further model call: it ends there, and can be resumed
 └── EngineError             ours or the machine's: a judge that died, a protocol broken; exit code 1
     ├── JudgeCrashed        the trusted process went away; worth one retry
+    ├── JudgeShortError     memory ran out in the judge, beside what a candidate may hold
     └── DeviceLostError     the reference lost the judge its GPU (a device-side assert); a new judge leaves that out
 """
+
+from typing import Any
 
 
 class RidgelineError(Exception):
@@ -87,6 +90,12 @@ class EngineError(RidgelineError):
 
 class JudgeCrashed(EngineError):
     """The judge's process died."""
+
+
+class JudgeShortError(EngineError):
+    """Memory ran out while the judge answered, and once more without what it keeps: a candidate may hold it."""
+
+    request: Any = None  # what it was asked, for whoever asks again when the candidate is gone
 
 
 class DeviceLostError(EngineError):

@@ -17,6 +17,7 @@ from ridgeline.tools.errors import (
     DeviceLostError,
     EngineError,
     JudgeCrashed,
+    JudgeShortError,
     NoRoomError,
     RidgelineError,
 )
@@ -218,7 +219,10 @@ class JudgeProcess:
             raise self._ended(request)
         reply = self._understood(line, request)
         if isinstance(reply, Failed):
-            raise reply.error()
+            failure = reply.error()
+            if isinstance(failure, JudgeShortError):
+                failure.request = request
+            raise failure
         return reply
 
     def _understood(self, line: bytes, request: Request[R]) -> R | Failed:

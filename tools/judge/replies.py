@@ -11,6 +11,7 @@ from ridgeline.tools.errors import (
     DeviceLostError,
     EngineError,
     JudgeCrashed,
+    JudgeShortError,
     NoRoomError,
     ProblemError,
     RidgelineError,
@@ -33,6 +34,7 @@ class JudgeFailureCode(StrEnum):
     DEVICE = "device"
     DEVICE_LOST = "device_lost"
     JUDGE_LOST = "judge_lost"
+    SHORT = "short"
     ENGINE = "engine"
 
 
@@ -43,6 +45,7 @@ _RAISED: dict[JudgeFailureCode, type[RidgelineError]] = {  # a subclass before i
     JudgeFailureCode.DEVICE: DeviceError,
     JudgeFailureCode.DEVICE_LOST: DeviceLostError,
     JudgeFailureCode.JUDGE_LOST: JudgeCrashed,
+    JudgeFailureCode.SHORT: JudgeShortError,
     JudgeFailureCode.ENGINE: EngineError,
 }
 

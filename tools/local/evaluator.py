@@ -66,7 +66,7 @@ class Evaluator:
         if task.sanitized and task.problem.device.kind.sanitizers is Sanitizers.TOOL:
             return self._examine(task, session)
         deadline = Deadline(task.candidate_s, "verification")
-        verdict = session.again_if_killed(
+        verdict = session.measured(
             lambda: verify_candidate(
                 session.judge,
                 lambda: session.runner(task, deadline, then_next=True),
@@ -75,7 +75,8 @@ class Evaluator:
                 extra_trials=task.extra_trials,
                 own_secrets=task.own_secrets,
                 is_judged=not task.sanitized,
-            )
+            ),
+            Verdict.failed,
         )
         tier = self._sandbox.tier
         labels = (*verdict.labels, Label.NO_SANDBOX) if tier is Tier.NONE else verdict.labels
@@ -99,12 +100,12 @@ class Evaluator:
         """
         session = self._session(task.problem)
         deadline = Deadline(task.candidate_s, "timing")  # over all attempts: a candidate can cause each of them
-        timing = session.again_if_killed(lambda: self._time(task, session, deadline))
+        timing = session.measured(lambda: self._time(task, session, deadline), Timing.failed)
         if timing.reason_code is ReasonCode.BELOW_FLOOR:
             before = session.floor(task.problem)
             ceilings(task.problem.device, again=True)
             if session.floor(task.problem).floor_ms < before.floor_ms:
-                timing = session.again_if_killed(lambda: self._time(task, session, deadline))
+                timing = session.measured(lambda: self._time(task, session, deadline), Timing.failed)
         session.start_ahead(task)
         return timing
 
@@ -137,7 +138,10 @@ class Evaluator:
         """Time two candidates in one alternating run."""
         session = self._session(task.problem)
         deadlines = [Deadline(task.candidate_s / 2, "the comparison") for _ in range(2)]
-        return session.again_if_killed(lambda: self._compare(task, session, deadlines))
+        return session.measured(
+            lambda: self._compare(task, session, deadlines),
+            lambda finding: FailedComparison(finding=finding, at_fault=None),
+        )
 
     def _compare(
         self, task: CompareTask, session: ProblemSession, deadlines: Sequence[Deadline]

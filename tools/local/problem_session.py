@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ridgeline.tools.engine import BenchmarkTask, VerifyTask
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, JudgeShortError
 from ridgeline.tools.judge.messages import Renew, Wipe
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.logs import logger_of
@@ -18,10 +18,12 @@ from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.measure.request_cost import LoopCost, empty_plan, usual_cost
 from ridgeline.tools.measure.sides import ReferenceInJudge, ReferenceInRunner, ReferenceSide
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
+from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Build, Comparison, FailedComparison, Floor, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.plan import reference_plan, runner_plan
@@ -31,6 +33,7 @@ from ridgeline.tools.sandbox.sandbox import Sandbox
 
 logger = logger_of(__name__)
 
+HOARDED = "it left no room on the GPU for what judges it: while its process lived, the judge ran out of memory"
 M = TypeVar("M", bound=Verdict | Timing | Comparison | FailedComparison)
 
 
@@ -133,9 +136,20 @@ class ProblemSession:
         """Start the runner of the candidate after the task's."""
         self._pool.start_ahead(self._find_sandbox(), task, self.judge.problem)
 
-    def again_if_killed(self, measure: Callable[[], M]) -> M:
-        """Return the result of `measure`, measured once more when its runner was killed from outside."""
-        return self._pool.again_if_killed(measure)
+    def measured(self, measure: Callable[[], M], failed: Callable[[Finding], M]) -> M:
+        """Return the result of `measure`, measured once more when its runner was killed from outside.
+
+        Where the judge had no room beside the candidate's process, and has it now that this has ended, the candidate
+        `failed`: it held a GPU's memory, of which no limit can be set.
+
+        Raises:
+            JudgeShortError: the judge has no room without the candidate either.
+        """
+        try:
+            return self._pool.again_if_killed(measure)
+        except JudgeShortError as error:
+            self.judge.ask(error.request)
+            return failed(Finding(code=ReasonCode.OUT_OF_MEMORY, reason=HOARDED))
 
     def park(self) -> None:
         """Stop the runners that wait, so that they take no core from a measurement."""

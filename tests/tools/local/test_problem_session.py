@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from ridgeline.tools.engine import DescribeTask
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, JudgeShortError
 from ridgeline.tools.local import problem_session
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.local.problem_session import ProblemSession
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Target
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
+from ridgeline.tools.records.results import Verdict
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, ReasonCode, Status
 
 
 class NoProcess:
@@ -27,9 +28,22 @@ class NoProcess:
         self.secret, self.left_out, self.is_closed = secret, left_out, False
         NoProcess.started.append(self)
         self.problem: Any = type("Loaded", (), {"description": None})
+        self.asked: list[Any] = []
+        self.is_short = False
+
+    def ask(self, request: Any) -> None:
+        self.asked.append(request)
+        if self.is_short:
+            raise short(request)
 
     def close(self) -> None:
         self.is_closed = True
+
+
+def short(request: Any) -> JudgeShortError:
+    error = JudgeShortError("prepare: CUDA out of memory")
+    error.request = request
+    return error
 
 
 @pytest.fixture
@@ -82,3 +96,28 @@ def test_a_closed_session_has_no_judge(judges: list[NoProcess], tmp_path: Path) 
     session.close()
     with pytest.raises(EngineError):
         _ = session.judge
+
+
+def hoard() -> Verdict:
+    raise short("prepare")
+
+
+def test_memory_that_is_there_again_without_the_candidate_was_held_by_it(
+    judges: list[NoProcess], tmp_path: Path
+) -> None:
+    session = ProblemSession(tmp_path, lambda: None)
+    session.open(problem_of("a"))
+    verdict = session.measured(hoard, Verdict.failed)
+    assert (verdict.status, verdict.reason_code) == (Status.RUNTIME_ERROR, ReasonCode.OUT_OF_MEMORY)
+    assert "left no room on the GPU" in verdict.reason
+    assert judges[0].asked == ["prepare"], "what failed beside the candidate is asked again"
+
+
+def test_memory_that_is_short_without_the_candidate_is_the_machines_fault(
+    judges: list[NoProcess], tmp_path: Path
+) -> None:
+    session = ProblemSession(tmp_path, lambda: None)
+    session.open(problem_of("a"))
+    judges[0].is_short = True
+    with pytest.raises(JudgeShortError):
+        session.measured(hoard, Verdict.failed)

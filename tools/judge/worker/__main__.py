@@ -81,7 +81,9 @@ def failure(error: Exception, request: Request[Any]) -> Failed:
     known = error if isinstance(error, RidgelineError) else as_problem(error, f"reference.py: {named_line(error)}")
     if isinstance(known, EngineError | ContentsRefusedError) or isinstance(request, Load):
         return Failed.of(known)
-    return Failed(code=JudgeFailureCode.ENGINE, message=f"{messages.operation(type(request))}: {known}")
+    is_short = isinstance(error, torch.OutOfMemoryError | NoRoomError)
+    code = JudgeFailureCode.SHORT if is_short else JudgeFailureCode.ENGINE
+    return Failed(code=code, message=f"{messages.operation(type(request))}: {known}")
 
 
 def _answer(connection: socket.socket, reply: Record, fds: list[int] | None = None) -> None:

@@ -8,10 +8,10 @@ import pytest
 import torch
 from tests.tools.judge.worker.grading.made import made
 
-from ridgeline.tools.errors import NoRoomError
+from ridgeline.tools.errors import JudgeShortError, NoRoomError
 from ridgeline.tools.judge.messages import Idle
 from ridgeline.tools.judge.replies import Idled
-from ridgeline.tools.judge.worker.__main__ import answer
+from ridgeline.tools.judge.worker.__main__ import answer, failure
 
 
 class Full:
@@ -47,6 +47,13 @@ def test_memory_that_runs_out_is_made_room_in_once(error: Exception, monkeypatch
 def test_memory_that_runs_out_again_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(torch.OutOfMemoryError):
         asked(Full(torch.OutOfMemoryError("CUDA out of memory"), tries=3), monkeypatch)
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), NoRoomError("no room")])
+def test_memory_that_runs_out_while_a_problem_is_judged_may_be_a_candidates_doing(error: Exception) -> None:
+    told = failure(error, Idle()).error()
+    assert isinstance(told, JudgeShortError)
+    assert str(told).startswith("idle: ")
 
 
 def test_another_error_is_no_reason_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
