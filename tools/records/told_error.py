@@ -27,6 +27,7 @@ ERRORS: Mapping[str, type[RidgelineError]] = {
     "NotRecorded": errors.NotRecorded,
     "EngineError": errors.EngineError,
     "JudgeCrashed": errors.JudgeCrashed,
+    "JudgeShortError": errors.JudgeShortError,
     "DeviceLostError": errors.DeviceLostError,
 }
 """By name on the wire: part of the protocol between processes, whatever the classes are called."""
