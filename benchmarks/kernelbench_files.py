@@ -28,7 +28,7 @@ from result import RESULTS, write_result
 
 from ridgeline.problems.kernelbench import Imported, import_file, kernelbench_files
 from ridgeline.problems.spec import load_problem
-from ridgeline.problems.syntax import substitute_sizes
+from ridgeline.problems.syntax import assigned_values, substitute_sizes
 from ridgeline.tools.judge.outline import Outline
 from ridgeline.tools.judge.outline_process import OutlineProcess
 from ridgeline.tools.machine.devices import detect_device
@@ -187,24 +187,14 @@ def _numbers(tree: ast.Module) -> dict[str, Any]:
     """Return the top-level names given a number, a product of numbers, or a list or tuple of these, and that once."""
     allowed = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List, ast.operator, ast.unaryop, ast.expr_context)
     found = {}
-    times = Counter(name for name, _ in _assigned(tree))
-    for name, node in _assigned(tree):
+    for name, (node, *further) in assigned_values(tree).items():
+        if node is None or further:
+            continue
         is_plain = all(isinstance(part, allowed) for part in ast.walk(node))
         value = eval(compile(ast.Expression(node), "sizes", "eval"), {}) if is_plain else None
-        if times[name] == 1 and isinstance(value, int | list | tuple) and not isinstance(value, bool):
+        if isinstance(value, int | list | tuple) and not isinstance(value, bool):
             found[name] = value
     return found
-
-
-def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    for node in tree.body:
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-            continue
-        target, value = node.targets[0], node.value
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-            yield from ((t.id, v) for t, v in zip(target.elts, value.elts, strict=True) if isinstance(t, ast.Name))
-        elif isinstance(target, ast.Name):
-            yield target.id, value
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def substitute_sizes(source: str, sizes: Mapping[str, Number | str], where: str)
             number where the reference has a text, or the reverse.
     """
     tree = ast.parse(source)
-    values = _assigned_values(tree)
+    values = assigned_values(tree)
     edits: list[tuple[ast.expr, str]] = []
     for name, value in sizes.items():
         if name not in values:
@@ -88,7 +88,7 @@ def is_finite(number: Number) -> bool:
 def top_level_numbers(tree: ast.Module) -> dict[str, Number]:
     """Return the top-level constants that are plain numbers, in order: what a target's `sizes` may replace."""
     numbers: dict[str, Number] = {}
-    for name, nodes in _assigned_values(tree).items():
+    for name, nodes in assigned_values(tree).items():
         node = nodes[0] if len(nodes) == 1 else None
         value = node.value if isinstance(node, ast.Constant) else None
         if isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value):
@@ -122,10 +122,10 @@ def _defined_names(tree: ast.Module) -> Iterator[str]:
             yield node.name
         elif isinstance(node, ast.Import | ast.ImportFrom):
             yield from (alias.asname or alias.name for alias in node.names)
-    yield from _assigned_values(tree)
+    yield from assigned_values(tree)
 
 
-def _assigned_values(tree: ast.Module) -> dict[str, list[ast.expr | None]]:
+def assigned_values(tree: ast.Module) -> dict[str, list[ast.expr | None]]:
     """Map each name assigned at the top level to its value nodes; None where the value is not that name's alone."""
     values: dict[str, list[ast.expr | None]] = {}
     for node in tree.body:

@@ -11,6 +11,7 @@ batch_size, height = 64, 1 << 10
 shape = (512, 512)
 name = "conv"
 height = 1024
+rows = columns = 2048
 """
 
 
