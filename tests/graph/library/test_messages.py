@@ -27,7 +27,6 @@ OWN = {
     "problems/kernelbench.py": "of `ridgeline import`",
     "problems/new.py": "of `ridgeline new`",
     "tools/judge/worker": "of a process that serves both",
-    "tools/local": "of a process that serves both",
 }
 """Where a message may name an option, and why."""
 
