@@ -28,7 +28,10 @@ _IN_PYTHON = {"model": "models"}
 
 @contextlib.contextmanager
 def worded_for_command_line(*, is_so: bool = True) -> Iterator[None]:
-    """Word options in messages as of the command line, or of Python, until the block ends."""
+    """Word options in messages as of the command line, or of Python, until the block ends.
+
+    So it is in all threads of this process, which has one reader: messages come from threads that outlive their starts.
+    """
     before, _for_command_line[:] = _for_command_line[:], [is_so]
     try:
         yield
