@@ -39,7 +39,11 @@ KEPT_RECORDS = 4096
 
 
 class Archive(HoldsDatabase):
-    """The memory of one search; also the `MeasurementStore` of the tools."""
+    """The memory of one search; also the `MeasurementStore` of the tools.
+
+    An idea, a candidate or an evaluation is decoded once and is one object for all who ask: copy its dicts before others get
+    them.
+    """
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)

@@ -19,6 +19,8 @@ def counted(number: int, noun: str) -> str:
 
 CALLER, PROGRAM = "RIDGELINE_CALLER", "program"
 """The variable and its value by which a program that starts `ridgeline` has messages worded as for itself."""
+FOR_COMMAND_LINE = "--for-command-line"
+"""The argument of a process of Ridgeline's own that is to word options as of the command line."""
 _for_command_line = [False]
 _IN_PYTHON = {"model": "models"}
 """Options that have another name as an argument."""
@@ -26,7 +28,10 @@ _IN_PYTHON = {"model": "models"}
 
 @contextlib.contextmanager
 def worded_for_command_line(*, is_so: bool = True) -> Iterator[None]:
-    """Word options in messages as of the command line, or of Python, until the block ends."""
+    """Word options in messages as of the command line, or of Python, until the block ends.
+
+    So it is in all threads of this process, which has one reader: messages come from threads that outlive their starts.
+    """
     before, _for_command_line[:] = _for_command_line[:], [is_so]
     try:
         yield
@@ -34,9 +39,9 @@ def worded_for_command_line(*, is_so: bool = True) -> Iterator[None]:
         _for_command_line[:] = before
 
 
-def is_for_command_line() -> bool:
-    """Say whether options are worded as of the command line."""
-    return _for_command_line[0]
+def own_wording() -> list[str]:
+    """Return the arguments with which a process that this one starts words options as this one does."""
+    return [FOR_COMMAND_LINE] if _for_command_line[0] else []
 
 
 def option(name: str, value: object = None) -> str:

@@ -70,7 +70,7 @@ def _describe(archive: Archive, candidate: Candidate) -> dict[str, Any]:
         "round": candidate.round,
         "idea_id": candidate.idea_id,
         "writer": candidate.model,
-        "tunables": candidate.tunables,
+        "tunables": dict(candidate.tunables),
         "status": evaluation.status.value if evaluation else None,
         "speedup": evaluation.speedup if evaluation else None,
         "median_ms": timing.median_ms if timing else None,

@@ -207,7 +207,7 @@ async def _measure(context: SearchContext, candidate: Candidate, sweep: _Sweep) 
         {
             "event": "tune",
             "candidate_id": candidate.id,
-            "values": candidate.tunables,
+            "values": dict(candidate.tunables),  # a viewer's own: the archive gives this record again
             "trial": sweep.measured,
             "trials": sweep.trials,
             "speedup": ended.speedup if isinstance(ended, Evaluation) else None,

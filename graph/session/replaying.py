@@ -172,16 +172,19 @@ class Replay:
         reference = RecordedReference(target=target, description=run.description, baselines=run.baselines)
         return ReplayingEngine(reference, self.recording.measurements, where=str(self.path))
 
-    def keep(self, run_dir: Path) -> None:
-        """Keep the recording in the replay's own run folder, which may be moved before it is resumed."""
-        keep_recording(self.recording, run_dir)
+    def hand_over(self, run_dir: Path, archive: Archive, *, resumes: bool) -> None:
+        """Store what a replay needs of its recording, which may not be there when it is resumed elsewhere.
 
-    def hand_over(self, archive: Archive) -> None:
-        """Store what the recorded search was given beside its problem.
-
-        That is the bank's kernels, what it was told, and what its models were shown: building blocks and the device's
-        table, which an older recording lacks and this machine's then stands for.
+        That is the recording itself and, in a new replay's archive, what the recorded search was given beside its problem:
+        the bank's kernels, what it was told, and what its models were shown, building blocks and the device's table, which
+        an older recording lacks and this machine's then stands for. A search that another process has begun here since
+        is left as it is.
         """
+        if resumes != archive.run().has_begun:
+            return
+        keep_recording(self.recording, run_dir, replaces=not resumes)
+        if resumes:
+            return
         run = self.recording.run
         archive.save_run(RunRecord(blocks=run.blocks, facts=run.facts or None))
         archive.add_candidates(each for each in self.recording.given if each.origin is Origin.BANK)

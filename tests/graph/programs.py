@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from tests.environments import ROOT, child_environment
@@ -35,7 +34,10 @@ def started(
 
 
 def ended(code: str, *words: str | Path, cwd: Path | None = None, **environment: str) -> tuple[int, str, str]:
-    """Run Python code to its end; returns the exit code, what it wrote and what it wrote to its standard error."""
-    with started(code, *words, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **environment) as program:
-        output, errors = program.communicate()
-    return program.wait(), output, errors
+    """Run Python code to its end; returns the exit code, what it wrote and what it wrote to its standard error.
+
+    Code that takes too long is killed.
+    """
+    env = child_environment(ROOT, **environment)
+    done = SEARCHING.run(["-c", code, *map(str, words)], env=env, cwd=cwd or Path.cwd())
+    return done.returncode, done.stdout, done.stderr

@@ -43,6 +43,7 @@ from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.problem import Description, Device, Target
 from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.wording import own_wording
 
 R = TypeVar("R", bound=Record)
 
@@ -53,6 +54,11 @@ LOAD_LIMIT_S = 480.0
 
 _SAID_BYTES = 4000
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CXX", "CC", "CUDA_HOME")
+
+
+def judge_command(connection_fd: int, hang_fd: int) -> tuple[str, ...]:
+    """Return the command of a judge that answers on a socket; its other descriptor gets reports of what hangs."""
+    return (*python_command("judge.worker", str(connection_fd), str(os.getpid()), str(hang_fd)), *own_wording())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +155,8 @@ class JudgeProcess:
     def _start(self, problem: Target, cache_dir: Path) -> subprocess.Popen[bytes]:
         with self._connection.theirs as theirs:
             descriptors = (theirs.fileno(), self._hang_report.fileno())
-            arguments = (descriptors[0], os.getpid(), descriptors[1])
             return subprocess.Popen(
-                python_command("judge.worker", *map(str, arguments)),
+                judge_command(*descriptors),
                 env=_environment(problem, cache_dir),
                 cwd="/",
                 stdin=subprocess.DEVNULL,

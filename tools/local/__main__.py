@@ -25,7 +25,7 @@ from ridgeline.tools.machine.os_errors import LOG_FORMAT, as_told
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.told_error import ToldError
-from ridgeline.tools.wording import worded_for_command_line
+from ridgeline.tools.wording import FOR_COMMAND_LINE, worded_for_command_line
 
 logger = logging.getLogger("ridgeline.tools.local")  # run as a program, this module is "__main__"
 
@@ -71,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="ridgeline.tools.local", description="one device, for the engine")
     parser.add_argument("--device", required=True, help="the device as JSON")
     parser.add_argument("--parent", type=int, help="the pid of the engine, with which this process ends")
-    parser.add_argument("--for-command-line", action="store_true", help="name options in messages, not arguments")
+    parser.add_argument(FOR_COMMAND_LINE, action="store_true", help="name options in messages, not arguments")
     arguments = parser.parse_args()
     end_with_parent(arguments.parent)
     device = Device.from_json(json.loads(arguments.device))

@@ -18,7 +18,7 @@ from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.python_env import python_command
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.told_error import ToldError
-from ridgeline.tools.wording import is_for_command_line
+from ridgeline.tools.wording import own_wording
 
 logger = logger_of(__name__)
 
@@ -28,8 +28,8 @@ _CLOSE_GRACE_S = 5.0  # for the evaluator to end its judge and runners
 
 def evaluator_command(device: Device) -> list[str]:
     """Return the command of one device's evaluator."""
-    worded = ["--for-command-line"] if is_for_command_line() else []
-    return [*python_command("local", "--device", json.dumps(device.to_json()), "--parent", str(os.getpid())), *worded]
+    words = ("--device", json.dumps(device.to_json()), "--parent", str(os.getpid()))
+    return [*python_command("local", *words, *own_wording())]
 
 
 class EvaluatorProcess:

@@ -71,7 +71,8 @@ class Board:
     tokens: int = 0
     fastest: tuple[str, float, Sequence[float] | None] | None = None  # by the figure alone, which may rank behind
     figures: dict[str, tuple[float, Sequence[float] | None, float | None]] = field(default_factory=dict)
-    compared: set[str] = field(default_factory=set)  # kernels that were timed in turns with another
+    comparing: set[str] = field(default_factory=set)  # kernels that are timed in turns with another
+    compared: set[str] = field(default_factory=set)  # and those of which the outcome is known
     failed_step: dict[str, str] = field(default_factory=dict)  # of a certificate, by candidate
     usd: float = 0.0
     unpriced: int = 0  # calls whose price is unknown
@@ -158,7 +159,11 @@ class Board:
 
     def _on_comparing(self, event: Mapping[str, Any]) -> None:
         self.phase = compared_words(event)
-        self.compared.update(event["candidate_ids"])
+        self.comparing.update(event["candidate_ids"])
+
+    def _end_comparing(self) -> None:
+        self.compared |= self.comparing
+        self.comparing.clear()
 
     def _on_round_started(self, event: Mapping[str, Any]) -> None:
         self.round, self.max_rounds, self.is_over = event["round"], event["max_rounds"], False
@@ -194,6 +199,7 @@ class Board:
         self.tokens, self.usd, self.unpriced = event["tokens"], event["usd"], event.get("unpriced_calls", 0)
         self.round_s.append(self.clock() - self.round_at)
         self.rounds_over, self.round_at = event["round"], self.clock()
+        self._end_comparing()
         if event["best_speedup"] is not None:
             found = (event["best_speedup"], event["best_speedup_ci95"], event["best_median_ms"])
             self._set_best(event["best_id"], *found)
@@ -209,6 +215,7 @@ class Board:
     def _on_certify(self, event: Mapping[str, Any]) -> None:
         number, of = event.get("place", (0, 0))
         place = f", step {number} of {of}" if of else ""
+        self._end_comparing()
         name = event["candidate_id"]
         self.phase = f"certifying {name}{place}: {step_words(event['step'])}"
         if event["passed"] is False and not event.get("skipped"):

@@ -14,6 +14,7 @@ from pathlib import Path
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.options import ProblemName, find_problem
 from ridgeline.problems.files import read_text
+from ridgeline.problems.kernel_files import SUFFIXES
 from ridgeline.problems.spec import FILE_NAME, ProblemSpec, shipped_problems
 from ridgeline.tools.errors import ProblemError
 
@@ -90,8 +91,8 @@ def problem_of_agent(named: str) -> ProblemSpec:
     except ProblemError:
         path = Path(named)
         path = path / FILE_NAME if path.is_dir() else path
-        if not path.is_file() or _states_problem(path):
-            raise
+        if not path.is_file() or path.suffix in SUFFIXES or _states_problem(path):
+            raise  # of a reference or a kernel, which is not read, it says what to do with it
     raise ProblemError(f"{path}: states no problem; write `name:` and `reference:` at least, see docs/problem.md")
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.engine_failures import EngineFailure
-from ridgeline.checkpoints.history.lineage import finding, findings
+from ridgeline.checkpoints.history.lineage import finding, findings, lineage
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
 
 
@@ -33,3 +34,9 @@ def test_the_findings_of_all_candidates_are_those_of_each(filled: Archive, story
     assert {name: found.get(name) for name in ids} == {name: finding(filled, name) for name in ids}
     assert (found["in-every-way"].speedup, found["evaluated"].speedup, found["open"].status) == (4.0, 1.0, "refused")
     assert found.keys() <= set(ids) - {"certified"}
+
+
+def test_what_is_changed_in_a_lineage_changes_no_record_of_the_archive(filled: Archive, story: SimpleNamespace) -> None:
+    filled.add_candidate(replace(story.candidate("tuned"), tunables={"B": "64"}))
+    lineage(filled, "tuned")[0]["tunables"]["B"] = "128"
+    assert filled.candidate("tuned").tunables == {"B": "64"}

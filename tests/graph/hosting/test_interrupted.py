@@ -133,7 +133,6 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from ridgeline import search_node
 from tests.graph.hosting.test_node import host, thread
 from tests.graph.memory_engine import MemoryEngine
-from tests.graph.programs import ended, started
 from tests.graph.scripted_model import ScriptedModel
 
 folder, given = Path(sys.argv[1]), {} if sys.argv[2] == "new" else None

@@ -13,10 +13,11 @@ from tests.environments import ROOT
 import ridgeline
 from ridgeline.graph import cli
 from ridgeline.tools.errors import InputError
+from ridgeline.tools.judge.process import judge_command
 from ridgeline.tools.local.evaluator_process import evaluator_command
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
-from ridgeline.tools.wording import option, resuming, worded_for_command_line
+from ridgeline.tools.wording import FOR_COMMAND_LINE, option, resuming, worded_for_command_line
 
 OPTION = re.compile(r"--[a-z][a-z-]+")
 OWN = {
@@ -26,8 +27,6 @@ OWN = {
     "checkpoints/runs/suite.py": "a suite is a command's",
     "problems/kernelbench.py": "of `ridgeline import`",
     "problems/new.py": "of `ridgeline new`",
-    "tools/judge/worker": "of a process that serves both",
-    "tools/local": "of a process that serves both",
 }
 """Where a message may name an option, and why."""
 
@@ -51,11 +50,12 @@ def test_a_program_that_starts_a_command_has_it_worded_as_for_itself(
     assert "name its run with replay='RUN'" in capsys.readouterr().err
 
 
-def test_an_evaluator_words_its_messages_for_who_started_it() -> None:
+def test_an_evaluator_and_its_judge_word_their_messages_for_who_started_them() -> None:
     asked = Device(kind=DeviceKind.CPU, name="cpu", arch="any", uuid="cpu", cores=1, memory_bytes=1, cache_bytes=1)
-    assert "--for-command-line" not in evaluator_command(asked)
+    assert FOR_COMMAND_LINE not in {*evaluator_command(asked), *judge_command(3, 4)}
     with worded_for_command_line():
-        assert "--for-command-line" in evaluator_command(asked)
+        assert FOR_COMMAND_LINE in evaluator_command(asked)
+        assert FOR_COMMAND_LINE in judge_command(3, 4)
 
 
 def test_an_option_is_worded_for_its_reader() -> None:

@@ -16,6 +16,7 @@ from tests.graph.search.judging.test_judging import in_a_node
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.nodes.tune import BATCH, tune
 from ridgeline.graph.search.context import SearchContext
+from ridgeline.graph.search.events import telling
 from ridgeline.graph.search.sources.tuning import root_id
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, Task
@@ -230,6 +231,20 @@ async def test_interrupted_sweep_measures_the_points_of_one_that_was_not(
     points = {c.id: c.tunables for c in search.archive.candidates(origin=Origin.TUNE)}
     assert points == expected
     assert len(search.archive.evaluations(purpose=Purpose.TUNE)) == len(points) == 18
+
+
+async def test_a_viewer_that_changes_a_point_it_is_told_of_changes_no_stored_kernel(search: Search) -> None:
+    shape = {"rounds": 1, "ideas": 1, "implementations": 1, "tune_trials": 4}
+    search.model = ScriptedModel(kernel=all_tunable)
+    with search.archive.database.write() as rows:
+        rows.execute(FULL.format(table="evaluations", column="candidate_id", value="r1i0v0a0t1"))
+    with pytest.raises(sqlite3.IntegrityError, match="full"):
+        await search.run(search.context(**shape))
+    with search.archive.database.write() as rows:
+        rows.execute("DROP TRIGGER full")
+    with telling(lambda event: event["values"].clear() if event["event"] == "tune" else None):
+        await in_a_node(tune, {"round": 1, "elites": ["r1i0v0a0"]}, search.context(**shape))
+    assert all(point.tunables for point in search.archive.candidates(origin=Origin.TUNE))
 
 
 async def test_kernel_far_behind_the_fastest_gets_no_trials(search: Search) -> None:

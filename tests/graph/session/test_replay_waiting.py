@@ -21,7 +21,13 @@ from tests.graph.session.test_session import options
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
-from ridgeline.checkpoints.recording.file import KEPT_NAME, kept_recording, read_recording, write_recording
+from ridgeline.checkpoints.recording.file import (
+    KEPT_NAME,
+    keep_recording,
+    kept_recording,
+    read_recording,
+    write_recording,
+)
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.session import run_search
@@ -142,6 +148,30 @@ async def test_a_parked_replay_that_was_moved_goes_on_without_what_it_replays(
     assert (result.state, result.rounds, result.certified) == ("finished", 3, True)
     counts = result.report["replay"]
     assert (counts["from"], counts["run"], counts["other_questions"]) == (str(source), "run", 0)
+
+
+async def test_what_a_killed_start_left_is_not_taken_for_what_a_new_replay_replays(
+    recorded: Path, tmp_path: Path
+) -> None:
+    run, other = tmp_path / "again", tmp_path / "other"
+    models = [ScriptedModel(name) for name in reversed(NAMES)]
+    await run_search(options(other), engine=MemoryEngine(), models=models)
+    run.mkdir()
+    with Archive.open(run):  # as a kill leaves it between the recording and the search's own record
+        keep_recording(read_recording(other / "run"), run, replaces=True)
+    await run_search(measured_anew(recorded, run, replay_else="mailbox", park=True), engine=MemoryEngine())
+    assert read_recording(run / KEPT_NAME) == read_recording(recorded)
+    assert (await resumed_to_its_end(run)).state == "finished"
+
+
+async def test_a_search_that_began_meanwhile_keeps_its_folder_as_it_is(recorded: Path, tmp_path: Path) -> None:
+    run = tmp_path / "other" / "run"
+    late = measured_anew(recorded, run).resolve(is_local=False).replay
+    await run_search(options(run.parent), engine=MemoryEngine(), models=[ScriptedModel(NAMES[0])])
+    assert late is not None
+    with Archive.open(run, create=False) as archive:
+        late.hand_over(run, archive, resumes=False)
+    assert kept_recording(run) is None
 
 
 async def test_a_parked_replay_of_an_earlier_version_goes_on_by_what_it_began_with(

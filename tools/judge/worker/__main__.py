@@ -1,4 +1,4 @@
-"""Serve a judge: `python -m ridgeline.tools.judge.worker FD PARENT HANG_FD`.
+"""Serve a judge: `python -m ridgeline.tools.judge.worker FD PARENT HANG_FD [--for-command-line]`.
 
 The process answers on the socket FD that its parent passed it; `judge/messages.py` has the requests,
 `judge/process.py` is the parent's handle. The answer to `load` carries the memory's descriptors. HANG_FD gets a report
@@ -25,6 +25,7 @@ from ridgeline.tools.judge.worker.judge import Judge
 from ridgeline.tools.judge.worker.user_code import ContentsRefusedError, as_problem, named_line
 from ridgeline.tools.machine.lifeline import end_with_parent
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.wording import FOR_COMMAND_LINE, worded_for_command_line
 
 
 def method_of(request: type[Request[Any]]) -> Callable[[Judge, Any], Record]:
@@ -96,10 +97,14 @@ def _answer(connection: socket.socket, reply: Record, fds: list[int] | None = No
 
 
 def main() -> None:
-    """Serve on the descriptor named by the first argument; die with the parent, whose pid is the second."""
+    """Serve on the descriptor named by the first argument; die with the parent, whose pid is the second.
+
+    A last one says that messages are for the command line.
+    """
     end_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's to handle
-    serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[3]))
+    with worded_for_command_line(is_so=FOR_COMMAND_LINE in sys.argv):
+        serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[3]))
 
 
 if __name__ == "__main__":

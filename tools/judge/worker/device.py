@@ -12,6 +12,7 @@ from ridgeline.tools.errors import DeviceError, EngineError
 from ridgeline.tools.judge.worker.regions import ArenaRegion, DeviceRegion, FileRegion
 from ridgeline.tools.records.reference_mode import MODES_ON, ReferenceMode
 from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.wording import option
 
 _EVICTING_BYTES = 256 << 20
 _CPU_KEPT_SHARE = 8
@@ -124,14 +125,15 @@ class Cuda(JudgeDevice):
         if torch.version.cuda is None:
             raise DeviceError(
                 f"device cuda: this PyTorch ({torch.__version__}) is built without CUDA: install one that is built with "
-                "it, or use --device cpu"
+                f"it, or use {option('device', 'cpu')}"
             )
         try:
             torch.cuda.init()  # type: ignore[no-untyped-call]
         except RuntimeError as error:  # its own words: too old a driver, no GPU shown
             raise DeviceError(
                 f"device cuda: this PyTorch ({torch.__version__}) does not start on it: "
-                f"{' '.join(str(error).split())[:200]}; install one for the driver's CUDA, or use --device cpu"
+                f"{' '.join(str(error).split())[:200]}; install one for the driver's CUDA, or use "
+                f"{option('device', 'cpu')}"
             ) from error
 
     def settle(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import re
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -19,6 +20,7 @@ from tests.graph.cli.view.boards import (
     round_started,
 )
 
+from ridgeline.graph.cli.view.figures import format_behind
 from ridgeline.graph.cli.view.lines import plain_line
 from ridgeline.graph.cli.view.progress import PlainView
 
@@ -57,6 +59,20 @@ def test_why_a_kernel_with_a_higher_figure_ranks_behind_is_said_where_it_is_show
     assert said in text.getvalue()
     view.show(done("r1i2v0", 3.0))
     assert "ranks behind" not in "\n".join(drawn(board))
+
+
+@pytest.mark.parametrize(
+    "over", [round_done(1) | {"best_id": "r1i0v0a0", "best_speedup": 2.07}, certifying("build", passed=None)]
+)
+def test_which_of_two_kernels_is_faster_in_turns_is_said_once_they_were_timed(over: dict[str, Any]) -> None:
+    board = make_board()
+    wide = done("r1i1v0", 2.14) | {"speedup_ci95": [1.2, 2.9]}
+    comparing = {"event": "comparing", "candidate_ids": ["r1i0v0a0", "r1i1v0a0"], "place": (1, 1)}
+    for event in (round_started(1), done("r1i0v0", 2.07), wide, comparing):
+        board.apply(event)
+    assert format_behind(board).endswith("of r1i1v0a0 ranks behind: the interval's lower end counts")
+    board.apply(over)
+    assert format_behind(board).endswith("of r1i1v0a0 ranks behind: timed in turns, r1i0v0a0 was faster")
 
 
 def test_the_kernel_that_is_certified_is_shown_as_best_and_why_not_the_one_of_the_higher_figure() -> None:

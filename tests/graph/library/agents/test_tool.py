@@ -158,6 +158,18 @@ def test_of_an_agents_own_problem_it_is_told_what_to_mend(bench: Bench, content:
     assert says in search_tool().invoke({"problem": str(path)})
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("reference.py", "ridgeline new NAME --from"), ("kernel.cpp", "a kernel's source, not a problem")],
+)
+def test_of_a_reference_or_a_kernel_in_the_place_of_a_problem_an_agent_is_told_what_to_do(
+    bench: Bench, name: str, says: str
+) -> None:
+    (bench.folder / name).write_text("SECRET")
+    said = search_tool().invoke({"problem": str(bench.folder / name)})
+    assert says in said and "SECRET" not in said
+
+
 @pytest.mark.parametrize("named", ["toy\0", "\ud800", "a" * 5000])
 def test_what_is_no_path_is_not_offered(bench: Bench, named: str) -> None:
     with pytest.raises(InputError, match="problem"):

@@ -3,10 +3,12 @@
 import pytest
 from torch.nn.attention import SDPBackend
 
+from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.judge.set_count import WORKING_SETS
 from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.records.reference_mode import ATTENTION_MODES, COMPILED_MODES, WITH_TF32, ReferenceMode
 from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.wording import worded_for_command_line
 
 CPU, CUDA = device_of(DeviceKind.CPU), device_of(DeviceKind.CUDA)
 
@@ -38,3 +40,11 @@ def test_a_large_problem_leaves_room_to_grade_beside_the_trials_kept(set_gb: flo
 
 def test_a_cpu_keeps_an_eighth_of_its_memory_of_trials() -> None:
     assert CPU.kept_bytes(64 << 30, taken_bytes=32 << 30) == 8 << 30
+
+
+def test_a_pytorch_without_cuda_is_told_as_who_reads_it_gives_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.version.cuda", None)
+    with pytest.raises(DeviceError, match="or use device='cpu'$"):
+        CUDA.expect_torch()
+    with worded_for_command_line(), pytest.raises(DeviceError, match="or use --device cpu$"):
+        CUDA.expect_torch()
