@@ -24,9 +24,12 @@ def package_paths() -> tuple[Path, ...]:
 
 def _torch_paths() -> Iterator[Path]:
     """Yield the folders that torch and numpy lie in, without importing them: `pip install --user` and a .pth file put them
-    outside of the prefix.
+    outside of the prefix. One that holds the user's home is left out: a candidate may not read that.
     """
     for name in ("torch", "numpy"):
         spec = find_spec(name)
-        if spec is not None and spec.origin is not None:
-            yield Path(spec.origin).absolute().parents[1]
+        if spec is None or spec.origin is None:
+            continue
+        folder = Path(spec.origin).absolute().parents[1]
+        if not Path.home().is_relative_to(folder):
+            yield folder

@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
 from tests.environments import child_environment
 
 from ridgeline.tools.sandbox.python import package_paths
 
+SPEC = find_spec("torch")
+assert SPEC is not None
+assert SPEC.origin is not None
+BESIDE_TORCH = Path(SPEC.origin).absolute().parents[1]
 SHOWN = "import sys; from ridgeline.tools.sandbox.python import package_paths; print(*package_paths(), 'torch' in sys.modules)"
 
 
@@ -30,3 +36,11 @@ def test_a_torch_that_lies_outside_of_the_prefix_is_readable_and_nothing_else_th
 
 def test_no_folder_is_named_twice() -> None:
     assert len(set(package_paths())) == len(package_paths())
+
+
+@pytest.mark.parametrize(("home", "is_read"), [(BESIDE_TORCH / "person", False), (Path("/nowhere"), True)])
+def test_the_folder_that_torch_lies_in_is_read_unless_it_holds_a_home(
+    home: Path, is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    assert (BESIDE_TORCH in package_paths()) is is_read
