@@ -3,7 +3,7 @@
 runner = sys.modules["__main__"]
 if hasattr(runner, "Caller"):
 
-    def loop(self):
+    def loop(self, bound):
         self._device.start()
         for index in runner.draw_tickets(runner.TICKETS):
             self._notes._words[index] = (1 << 62) + index
