@@ -151,7 +151,7 @@ def _read(path: Path, number: int, line: bytes) -> tuple[str, Record]:
     if number == 1 and data.get("schema_version") != SCHEMA_VERSION:
         raise RunError(
             f"{where}: has schema {data.get('schema_version')}, this Ridgeline reads {SCHEMA_VERSION}; "
-            "upgrade with: pip install --upgrade ridgeline"
+            "upgrade Ridgeline to read it"
         )
     what = str(data["what"])
     with _damage(where):

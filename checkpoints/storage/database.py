@@ -290,7 +290,7 @@ def _known_version(
     if version > newest:
         raise StorageError(
             f"{path}: written by a newer Ridgeline (schema {version}, this one knows {newest}); "
-            "upgrade with: pip install --upgrade ridgeline"
+            "upgrade Ridgeline to read it"
         )
     if version < 0:
         raise StorageError(f"{path}: {damaged(f'schema {version}')}")

@@ -57,5 +57,12 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} ({self.prog} --help lists the options)\n")
 
 
+def describe(commands: Commands[Parser]) -> None:
+    """Begin the help of each command that has no description with what the list of commands says of it."""
+    for listed in commands._choices_actions:  # noqa: SLF001 - argparse keeps these words nowhere else
+        command, summary = commands.choices[listed.dest], listed.help or ""
+        command.description = command.description or f"{summary[:1].upper()}{summary[1:]}."
+
+
 Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse gives this type no public name
 """Where a command adds its own parser; `Commands[Parser]` in annotations."""

@@ -8,7 +8,12 @@ from ridgeline.graph.cli.values import port, word
 
 def add_mcp(commands: Commands[Parser]) -> None:
     """Add `mcp`."""
-    mcp = commands.add_parser("mcp", help="serve searches to a coding agent (Model Context Protocol)")
+    mcp = commands.add_parser(
+        "mcp",
+        help="serve searches to a coding agent (Model Context Protocol)",
+        description="Serve searches to a coding agent (Model Context Protocol). Its client starts this command: how to "
+        "name it there, and what each tool does, is in docs/agents.md.",
+    )
     mcp.add_argument("--runs-dir", type=word, default="runs", metavar="DIR", help="the folder of runs (default runs)")
     mcp.add_argument("--http", action="store_true", help="serve over HTTP instead of standard input and output")
     http = mcp.add_argument_group("with --http")

@@ -26,9 +26,10 @@ from ridgeline.checkpoints.report.wording import (
     unproven_words,
     why_uncertified,
 )
+from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.records.printable import printable, printable_name
-from ridgeline.tools.records.vocabulary import Origin, RunState
+from ridgeline.tools.records.vocabulary import Origin
 from ridgeline.tools.wording import counted, medians_words, ratio_words
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def winner_lines(
     others = others_tried(best["id"] if best else None, failed)
     tried = [f"others that were tried and not certified: {others}"] if others else []
     if not best:
-        return ["fastest so far:  none yet" if state == RunState.RUNNING else "winner:  none", *tried]
+        return ["fastest so far:  none yet" if state in RESUMABLE else "winner:  none", *tried]
     lines = [
         f"{name_of_place(state, certified=certified)}:  {best['id']}: {_title(best)}{_doubt(best, certified=certified)}"
     ]

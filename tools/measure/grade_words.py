@@ -52,7 +52,7 @@ def not_written(name: str, missing: Missing) -> Finding:
     share = missing.count / missing.total
     row = missing.first // max(missing.width, 1)
     reason = (
-        f"{name}: {share:.3g} of `{missing.output}` ({counted(missing.count, 'element')}) was never written; "
+        f"{name}: {100 * share:.3g} % of `{missing.output}` ({counted(missing.count, 'element')}) was never written; "
         f"the first missing is element {missing.first} (row {row})"
     )
     return Finding(code=ReasonCode.OUTPUT_NOT_WRITTEN, reason=reason)
@@ -62,7 +62,7 @@ def not_written_again(missing: Missing) -> Finding:
     """Return that elements of an output still hold the poison after the second call on the same inputs."""
     share = missing.count / missing.total
     reason = (
-        f"the second call on the same inputs left {share:.3g} of `{missing.output}` unwritten: every call must do "
+        f"the second call on the same inputs left {100 * share:.3g} % of `{missing.output}` unwritten: every call must do "
         "all of its work"
     )
     return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)
@@ -86,13 +86,13 @@ def _map_words(found: ErrorMap | None) -> str:
 
 
 def _share_words(found: ErrorMap) -> str:
-    """Return "all", "almost all", "3.1 %" or "2e-05 of them"."""
+    """Return "all", "almost all", "3.1 %" or, of fewer, "21 of 2,097,152"."""
     if found.wrong == found.total:
         return "all"
     share = found.wrong / found.total
     if share >= 0.995:
         return "almost all"
-    return f"{100 * share:.2g} %" if share >= 0.001 else f"{share:.1g} of them"
+    return f"{100 * share:.2g} %" if share >= 0.001 else f"{found.wrong:,} of {found.total:,}"
 
 
 def _index_words(found: AxisPattern) -> str:

@@ -69,7 +69,7 @@ def _python() -> Iterator[Check]:
     yield Check(item="Python", is_fine=sys.version_info >= (3, 11), detail=version, remedy="")
     has_torch = importlib.util.find_spec("torch") is not None
     torch = metadata.version("torch") if has_torch else "not installed"
-    yield Check(item="torch", is_fine=has_torch, detail=torch, remedy="" if has_torch else "pip install ridgeline")
+    yield Check(item="torch", is_fine=has_torch, detail=torch, remedy="" if has_torch else "pip install torch")
 
 
 def _compilers() -> Iterator[Check]:

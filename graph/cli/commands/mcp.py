@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import logging
 import os
+import shlex
 import stat
 import sys
 from pathlib import Path
@@ -19,6 +20,8 @@ from ridgeline.tools.wording import worded_for_command_line
 if TYPE_CHECKING:
     from ridgeline.graph.mcp.config import ServerConfig
 
+REQUIREMENT = "mcp>=1.30,<2"
+"""The extra `mcp` of pyproject.toml, without what this package brings along itself."""
 TOKEN = "RIDGELINE_MCP_TOKEN"  # noqa: S105  # a variable's name
 
 _AT_A_TERMINAL = (
@@ -29,7 +32,8 @@ _AT_A_TERMINAL = (
 def execute(args: argparse.Namespace) -> int:
     """Serve until the client or a signal ends it; 0 at the client's end, 128 + the signal's number else."""
     if not all(importlib.util.find_spec(name) for name in ("mcp", "uvicorn", "anyio")):
-        raise InputError("mcp: the package mcp is not installed; pip install 'ridgeline[mcp]'")
+        python = shlex.quote(sys.executable)
+        raise InputError(f"mcp: the package mcp is not installed; {python} -m pip install '{REQUIREMENT}'")
     token = os.environ.pop(TOKEN, "")  # no process that this one starts has it
     _refuse_misplaced(args)
     runs_dir = Path(os.path.abspath(args.runs_dir))

@@ -73,7 +73,7 @@ def execute(args: argparse.Namespace) -> int:
     _print_winner(console, shown, run, chosen, is_running=is_running)
     _print_baselines(console, shown)
     for line in round_lines(shown["rounds"]):
-        console.print(line, markup=False)
+        console.print(line, markup=False, soft_wrap=True)
     _print_ideas(console, shown, is_running=is_running)
     for left in told_in_vain:
         console.print(f"not taken up yet: {left}", markup=False, soft_wrap=True)
@@ -177,9 +177,9 @@ def _print_baselines(console: Console, shown: dict[str, Any]) -> None:
         f"{mode_words(b['name'])} {b['median_ms']:.3f} ms" for b in shown["baselines"] if b["median_ms"] is not None
     ]
     floor = f"; floor {shown['floor_ms']:.3f} ms" if shown["floor_ms"] is not None else ""
-    console.print(f"PyTorch by itself: {', '.join(times) or 'not measured'}{floor}", markup=False)
+    console.print(f"PyTorch by itself: {', '.join(times) or 'not measured'}{floor}", markup=False, soft_wrap=True)
     if times and shown["best"]:
-        console.print(f"  {EAGER_TIMES}", markup=False)
+        console.print(f"  {EAGER_TIMES}", markup=False, soft_wrap=True)
 
 
 def _print_ideas(console: Console, shown: dict[str, Any], *, is_running: bool) -> None:
@@ -204,10 +204,10 @@ def _print_ideas(console: Console, shown: dict[str, Any], *, is_running: bool) -
 def _print_lineage(console: Console, lineage: list[dict[str, Any]]) -> None:
     if not lineage:
         return
-    console.print("lineage of the best, newest first:")
+    console.print("lineage of the best, newest first, each with its figure in the search:")
     for step in lineage:
         speedup = f"{step['speedup']:.2f}x" if step.get("speedup") else "-"
-        console.print(f"  {step['id']:<16} {speedup:>7}  {_source(step)}", markup=False)
+        console.print(f"  {step['id']:<16} {speedup:>7}  {_source(step)}", markup=False, soft_wrap=True)
 
 
 def _source(step: dict[str, Any]) -> str:

@@ -70,14 +70,14 @@ def format_cost(board: Board) -> str:
     return f"; {counted(board.tokens, 'token')}, {usd_words(board.usd, board.unpriced)}" if board.tokens else ""
 
 
-def format_left(board: Board) -> str:
-    """Return a guess at the time left, once there is one."""
+def format_left(board: Board, joint: str = ",") -> str:
+    """Return a guess at the time left, once there is one, behind what it is joined to."""
     left_s, is_certifying = board.left_s(), board.ends_at is not None
     if left_s is None:
         return ""
     if left_s < 1:
-        return ", longer than expected"
-    return f", about {format_seconds(left_s)} left{'' if is_certifying else ' of the rounds'}"
+        return f"{joint} longer than expected"
+    return f"{joint} about {format_seconds(left_s)} left{'' if is_certifying else ' of the rounds'}"
 
 
 def format_seconds(seconds: float) -> str:

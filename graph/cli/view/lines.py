@@ -47,7 +47,8 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
             return f"  {event['candidate_id']:<12} {describe_outcome(event)}"
         case "round_done":
             behind = f"; {why}" if (why := format_behind(board)) else ""
-            return f"round {event['round']} done: best {format_best(board)}{behind}{format_cost(board)}{format_left(board)}"
+            told = f"{format_best(board)}{behind}{format_cost(board)}{format_left(board, ';')}"
+            return f"round {event['round']} done: best {told}"
         case "certification":
             return f"certification begins, which may take {format_seconds(event['left_s'])}: {event['phase']}"
         case "certify":

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from ridgeline.graph.cli.arguments import NEWEST, make_parser
+from ridgeline.graph.cli.parser import Commands
 from ridgeline.graph.cli.values import MOST
 from ridgeline.problems.spec import ProblemSpec, SearchPart, SearchSettings
 from ridgeline.tools.build.interfaces import C_CPU_S
@@ -32,6 +33,16 @@ def parser_of(command: str) -> argparse.ArgumentParser:
     actions = make_parser()._subparsers._group_actions  # type: ignore[union-attr]
     found: argparse.ArgumentParser = actions[0].choices[command]  # type: ignore[index]
     return found
+
+
+def test_every_commands_help_begins_with_what_it_does() -> None:
+    waiting = [make_parser()]
+    while waiting:
+        parser = waiting.pop()
+        assert parser.description, parser.prog
+        for action in parser._actions:
+            if isinstance(action, Commands):
+                waiting += action.choices.values()
 
 
 VALUED = [

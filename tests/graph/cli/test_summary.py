@@ -10,7 +10,7 @@ import pytest
 from tests.graph.conftest import Search
 
 from ridgeline.graph.cli.arguments import make_parser
-from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line, round_lines
+from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line, round_lines, winner_lines
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.problems.spec import Budget
 
@@ -243,3 +243,12 @@ def test_end_by_a_budget_says_when_nothing_was_gained(tmp_path: Path, certified:
     lines = closing_lines(out_of_budget(tmp_path, certified=certified))
     assert "finished: the budget is spent" in lines
     assert any("no kernel was certified as faster" in line for line in lines) is told
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [("stopped", "fastest so far:  none yet"), ("waiting", "fastest so far:  none yet"), ("no_gain", "winner:  none")],
+)
+def test_a_search_that_goes_on_has_no_winner_yet_and_not_none(tmp_path: Path, state: str, told: str) -> None:
+    lines = winner_lines(None, state=state, certified=False, run_dir=tmp_path, source_path=None)
+    assert lines == [told]

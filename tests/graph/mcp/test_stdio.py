@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.graph.cli.command_line import LINE_OF, ROOT, assert_one_line, ridgeli
 from tests.graph.mcp.scenario import HELLO, NO_MESSAGES, environment, parked, toy
 
 from ridgeline.graph import cli
+from ridgeline.graph.cli.commands.mcp import REQUIREMENT
 
 
 def started(*words: str) -> subprocess.Popen[str]:
@@ -142,7 +144,9 @@ def test_a_line_that_is_too_long_ends_the_server_with_one_line() -> None:
 def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path) -> None:
     code = "import sys; sys.modules['mcp'] = None; from ridgeline.graph.cli import main; sys.exit(main(['mcp']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment(), timeout=60)
-    assert_one_line(done, "pip install 'ridgeline[mcp]'")
+    assert_one_line(done, f"{sys.executable} -m pip install '{REQUIREMENT}'")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert REQUIREMENT in extras["mcp"]
 
 
 def test_the_help_loads_nothing_of_the_server() -> None:

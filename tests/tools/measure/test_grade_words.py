@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ridgeline.tools.judge.replies import Element, Graded
-from ridgeline.tools.measure.grade_words import explain_grade
+from ridgeline.tools.judge.replies import Element, Graded, Missing
+from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again
 from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, LimitUse, Measure, Pattern, Relation
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode
@@ -93,11 +93,19 @@ def test_every_relation_has_words(relation: Relation, value: float, words: str) 
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"), [(1, "1e-06 of them are wrong"), (31_000, "3.1 % are wrong"), (999_000, "almost all")]
+    ("wrong", "words"), [(21, "; 21 of 1,000,000 are wrong"), (31_000, "3.1 % are wrong"), (999_000, "almost all")]
 )
 def test_shares_are_told_in_words_that_fit_their_size(wrong: int, words: str) -> None:
     found = ErrorMap(wrong=wrong, total=1_000_000)
     assert words in explain_grade(graded(error_map=found), PrecisionClass.FP32).reason
+
+
+def test_what_was_not_written_is_told_in_percent() -> None:
+    missing = Missing(output="out", count=512, total=1024, first=512, width=64)
+    assert not_written("nominal_0", missing).reason == (
+        "nominal_0: 50 % of `out` (512 elements) was never written; the first missing is element 512 (row 8)"
+    )
+    assert "left 50 % of `out` unwritten" in not_written_again(missing).reason
 
 
 def test_values_that_change_from_call_to_call_are_told() -> None:

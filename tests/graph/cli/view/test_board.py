@@ -171,7 +171,7 @@ def test_time_left_stays_once_it_is_known() -> None:
     assert board.left_s() == 75
     board.apply(round_started(3))
     assert board.left_s() == 75
-    assert "about 1m15s left of the rounds" in "\n".join(drawn(board))
+    assert ", about 1m15s left of the rounds" in "\n".join(drawn(board))
     board.apply(round_done(3))
     assert board.left_s() is None
     assert not re.search(r"almost|about", "\n".join(drawn(board)))

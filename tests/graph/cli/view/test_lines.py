@@ -98,3 +98,15 @@ def test_a_configuration_of_pytorch_is_named_while_it_is_timed() -> None:
     event = {"event": "timing_pytorch", "pending": ["compile", "compile_max_autotune"]}
     PlainView(make_board(), Console(file=text, width=200)).show(event)
     assert "timing PyTorch: torch.compile, which may take minutes; then max-autotune" in text.getvalue()
+
+
+def test_the_time_left_of_the_rounds_stands_apart_from_why_a_kernel_ranks_behind() -> None:
+    clock, text = Clock(), io.StringIO()
+    board = make_board(clock)
+    view = PlainView(board, Console(file=text, width=300))
+    view.show(round_started(1))
+    view.show(done("r1i0v0", 2.0))
+    view.show(done("r1i1v0", 2.5) | {"speedup_ci95": [1.6, 3.1]})
+    clock.now_s = 60.0
+    view.show(round_done(1))
+    assert "lower end counts; about 2m00s left of the rounds" in text.getvalue()
