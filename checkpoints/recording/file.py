@@ -106,9 +106,13 @@ def write_recording(run: Path, file: Path) -> Recording:
     return recording
 
 
-def keep_recording(recording: Recording, run_dir: Path) -> None:
-    """Put what a run replays into its folder, unless it is there; StorageError where it cannot be written."""
-    if not (run_dir / KEPT_NAME).is_file():
+def keep_recording(recording: Recording, run_dir: Path, *, replaces: bool) -> None:
+    """Put what a run replays into its folder; one that is there already stays unless this one `replaces` it.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    if replaces or not (run_dir / KEPT_NAME).is_file():
         replace_file(run_dir / KEPT_NAME, _text(recording))
 
 

@@ -150,7 +150,7 @@ async def _open_locked(
         archive = await asyncio.to_thread(Archive.open, search.run_dir / FILE_NAME, create=not search.resume)
         stack.push_async_callback(run_whole, archive.close)
         if search.replay is not None:
-            await run_whole(search.replay.keep, search.run_dir)
+            await run_whole(functools.partial(search.replay.keep, search.run_dir, has_begun=search.has_begun))
             if not search.has_begun:
                 await run_whole(search.replay.hand_over, archive)
         if is_extended:  # before `begin`: a kill in between leaves a search that is over and names no winner

@@ -172,9 +172,12 @@ class Replay:
         reference = RecordedReference(target=target, description=run.description, baselines=run.baselines)
         return ReplayingEngine(reference, self.recording.measurements, where=str(self.path))
 
-    def keep(self, run_dir: Path) -> None:
-        """Keep the recording in the replay's own run folder, which may be moved before it is resumed."""
-        keep_recording(self.recording, run_dir)
+    def keep(self, run_dir: Path, *, has_begun: bool) -> None:
+        """Keep the recording in the replay's own run folder, which may be moved before it is resumed.
+
+        One that lies in the folder of a search that has not begun is of a replay that was killed before it did.
+        """
+        keep_recording(self.recording, run_dir, replaces=not has_begun)
 
     def hand_over(self, archive: Archive) -> None:
         """Store what the recorded search was given beside its problem.
