@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 from typing import Any
 
+from ridgeline.graph.models.allowance import prompt_tokens
 from ridgeline.graph.models.requests import Usage
 
 TRUNCATED = frozenset({"length", "max_tokens", "max_output_tokens"})
@@ -55,8 +58,12 @@ def advice_of(message: Any) -> str:
     return "it was empty"
 
 
+MOST_TOKENS = 10**12
+"""That a count is read as: what is stored of a call is read again, by a replay too."""
+
+
 def usage_of(message: Any) -> Usage:
-    """Return the tokens of a message, without their price."""
+    """Return the tokens of a message as it states them, without their price."""
     counts = message.usage_metadata or {}
     inputs, outputs = counts.get("input_token_details") or {}, counts.get("output_token_details") or {}
     return Usage(
@@ -67,5 +74,19 @@ def usage_of(message: Any) -> Usage:
     )
 
 
+def counted(stated: Usage, *, sent: str, text: str) -> Usage:
+    """Return a call's tokens: those that are stated, else as many as what was sent and answered has at most.
+
+    A server that states none would be asked without end, whatever the budget.
+    """
+    return dataclasses.replace(
+        stated,
+        input_tokens=stated.input_tokens or prompt_tokens(sent),
+        output_tokens=stated.output_tokens or prompt_tokens(text),
+    )
+
+
 def _count(counts: Any, name: str) -> int:
-    return max(0, int(counts.get(name) or 0))
+    stated = counts.get(name)
+    is_number = isinstance(stated, int | float) and not isinstance(stated, bool) and not math.isnan(stated)
+    return int(min(MOST_TOKENS, max(0, stated))) if is_number else 0

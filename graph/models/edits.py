@@ -81,14 +81,18 @@ def apply_to_one(sources: Sequence[str], edits: Sequence[KernelEdit]) -> str:
     """Return the first of these sources that all edits match, edited.
 
     Raises:
-        UnfitEdit: of the first source, why it does not; or there is no source.
+        UnfitEdit: of the first source, why it does not, or that nothing would be left; or there is no source.
     """
     first: UnfitEdit | None = None
     for source in sources:
         try:
-            return apply_edits(source, edits)
+            edited = apply_edits(source, edits)
         except UnfitEdit as error:
             first = first or error
+        else:
+            if edited.strip():
+                return edited
+            first = first or UnfitEdit("the edits leave nothing of the source")
     raise first or UnfitEdit("there is no source to edit here: give the whole file")
 
 

@@ -40,6 +40,7 @@ from ridgeline.graph.models.second_ask import advice_given, advice_of, kernel_ag
 from ridgeline.tools.errors import OutOfBudget, RidgelineError, RunError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import again_id, part_id
+from ridgeline.tools.records.printable import encodable
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal
@@ -292,15 +293,18 @@ class JournalledModels:
         return reply
 
     async def _send(self, model: KernelModel, request: IdeationRequest | KernelRequest) -> Reply:
-        """Return the model's reply; ModelUnavailable for every exception that is not Ridgeline's."""
+        """Return the model's reply, as it can be stored; ModelUnavailable for every exception that is not Ridgeline's."""
         try:
-            return await (model.propose(request) if isinstance(request, IdeationRequest) else model.write(request))
-        except RidgelineError:
+            reply = await (model.propose(request) if isinstance(request, IdeationRequest) else model.write(request))
+        except RidgelineError as error:
+            error.args = tuple(encodable(each) if isinstance(each, str) else each for each in error.args)
             raise
         except Exception as error:
             # A model is a user's or a provider's code and may raise anything: one failed call must not end the search.
             logger.exception("%s raised", model.name)
             raise unreadable(model.name, error) from error
+        raw = {name: encodable(each) if isinstance(each, str) else each for name, each in reply.raw.items()}
+        return dataclasses.replace(reply, text=encodable(reply.text), raw=raw)
 
 
 def _to_journal(reply: Reply) -> dict[str, object]:

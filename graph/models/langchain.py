@@ -7,7 +7,15 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.graph.models.answers import advice_of, finish_reason, is_truncated, refusal_of, text_of, usage_of
+from ridgeline.graph.models.answers import (
+    advice_of,
+    counted,
+    finish_reason,
+    is_truncated,
+    refusal_of,
+    text_of,
+    usage_of,
+)
 from ridgeline.graph.models.call_in_hand import IN_HAND, CallInHand
 from ridgeline.graph.models.failures import ModelUnavailable, NoText, ReplyTooLong
 from ridgeline.graph.models.hidden_keys import without_keys
@@ -83,7 +91,7 @@ class LangChainModel:
             message = await with_retries(
                 self._name, lambda: self._invoke(prompt, schema, partial), self._policy, self._pacer
             )
-            return self._reply(message, time.monotonic() - started)
+            return self._reply(message, f"{prompt}{partial}", time.monotonic() - started)
         except RidgelineError as error:
             error.args = tuple(without_keys(each, self._keys) if isinstance(each, str) else each for each in error.args)
             if isinstance(error, ModelUnavailable):
@@ -130,16 +138,17 @@ class LangChainModel:
         answer: Any = await structured.ainvoke(prompt)
         return answer["raw"]
 
-    def _reply(self, message: Any, latency_s: float) -> Reply:
+    def _reply(self, message: Any, sent: str, latency_s: float) -> Reply:
         """Return the reply; its cost is known whatever it holds.
 
         Raises:
             NoText, ReplyTooLong: the reply holds no text, or too much of it.
         """
-        text, usage = without_keys(text_of(message), self._keys), usage_of(message)
+        text = without_keys(text_of(message), self._keys)
+        usage = counted(usage_of(message), sent=sent, text=text[: self._policy.max_reply_chars])
         if len(text) > self._policy.max_reply_chars:
             error = ReplyTooLong(self._policy.max_reply_chars, received_chars=len(text))
-            error.usage = usage if usage.tokens else error.usage
+            error.usage = usage
             raise error
         if not text.strip():
             reason = refusal_of(message) or finish_reason(message)

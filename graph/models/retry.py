@@ -20,6 +20,7 @@ from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.pacer import Pacer
 from ridgeline.graph.models.requests import Usage
 from ridgeline.tools.errors import ModelError, RidgelineError
+from ridgeline.tools.records.printable import encodable
 
 if TYPE_CHECKING:
     from ridgeline.problems.model_calls import CallSettings
@@ -135,7 +136,7 @@ def refusal(model: str, error: BaseException) -> ModelError | None:
 def first_line(error: BaseException) -> str:
     """Return an exception's first line, short enough for a message."""
     text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:300]
+    return encodable(text.splitlines()[0][:300])
 
 
 def unreadable(model: str, error: BaseException) -> ModelUnavailable:

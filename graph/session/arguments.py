@@ -16,6 +16,7 @@ from ridgeline.problems.kernel_files import SUFFIXES
 from ridgeline.problems.model_calls import CallSettings
 from ridgeline.problems.spec import MOST, Budget, ProblemSpec, SearchSettings
 from ridgeline.tools.errors import InputError
+from ridgeline.tools.records.printable import encodable
 
 
 def _place(value: object) -> Path:
@@ -42,13 +43,15 @@ def _kernel(value: object) -> str | Path:
 
     Raises:
         ValueError: it is no path.
-        InputError: a text in one line names no file, and has not the form of a kernel's name.
+        InputError: a text in one line names no file, and has not the form of a kernel's name; or a source fits in no file.
     """
     if not isinstance(value, str):
         return _place(value)
     line = value.strip()
     is_named = "\n" not in line and line.endswith(tuple(SUFFIXES))
     if "\n" in value and not is_named:
+        if encodable(value) != value:
+            raise InputError("kernels: a source holds half of a pair of unicode surrogates; give it whole characters")
         return value
     place = _place(line if is_named else value)
     if not is_named and not place.exists():

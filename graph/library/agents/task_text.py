@@ -6,6 +6,7 @@ text is taken, else the one name of a problem that stands in it.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -49,7 +50,8 @@ def _path_in(text: str) -> str | None:
 
 
 def _is_folder(word: str) -> bool:
-    return "/" in word and (Path(word) / FILE_NAME).is_file()
+    # not Path.is_file, which raises where a word is too long for a name, as of base64, or a folder may not be looked into
+    return "/" in word and os.path.isfile(Path(word) / FILE_NAME)
 
 
 def _name_in(text: str, names: Collection[str]) -> str | None:

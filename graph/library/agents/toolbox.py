@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.tools import StructuredTool
 
@@ -18,12 +19,16 @@ from ridgeline.graph.search.judging.given_kernels import given_kernel
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.options import ProblemName, find_problem
+from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.tools.engine import DescribeTask
+from ridgeline.tools.errors import InputError
+from ridgeline.tools.records.printable import encodable
 from ridgeline.tools.records.vocabulary import Origin
 from ridgeline.tools.toolbox import make_source_toolbox
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
+    from pydantic import BaseModel
 
     from ridgeline.tools.engine import Engine
 
@@ -40,7 +45,8 @@ async def open_toolbox(
 
     The first takes a whole `source` and returns a `candidate_id`, which the others take. Sources, logs and measurements are
     kept in the file `archive` and are not measured again when it is opened again; without one they go with the block.
-    `engine` replaces the local one and is not closed. A failure of the machine comes back as a message of status "error".
+    `engine` replaces the local one and is not closed. A mistake and a failure of the machine come back as a message of
+    status "error".
 
     Raises:
         InputError: invalid input; one line says how to fix it.
@@ -67,6 +73,30 @@ async def open_toolbox(
 
 
 def _telling_errors(tool: BaseTool) -> BaseTool:
-    if isinstance(tool, StructuredTool) and tool.coroutine is not None:
-        return tool.model_copy(update={"coroutine": telling(tool.coroutine), "handle_tool_error": True})
-    return tool
+    if not isinstance(tool, StructuredTool) or tool.coroutine is None:
+        return tool
+    arguments = cast("type[BaseModel]", tool.get_input_schema())
+
+    def mistake(error: Any) -> str:
+        return explain_mistake(error.errors(), arguments, {})
+
+    return tool.model_copy(
+        update={
+            "coroutine": telling(_of_whole_texts(tool.coroutine)),
+            "handle_tool_error": True,
+            "handle_validation_error": mistake,
+        }
+    )
+
+
+def _of_whole_texts(work: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Return the function that refuses half of a pair of surrogates, as a model's JSON may hold and no archive takes."""
+
+    @functools.wraps(work)
+    async def called(**given: Any) -> Any:
+        for name, value in given.items():
+            if isinstance(value, str) and encodable(value) != value:
+                raise InputError(f"{name}: half of a pair of unicode surrogates stands alone; send whole characters")
+        return await work(**given)
+
+    return called

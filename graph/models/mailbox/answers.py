@@ -80,8 +80,8 @@ def read_value(request: WaitingRequest, value: Any) -> Answer:
         RefusedAnswer: as `read_answer` does.
     """
     if isinstance(value, Mapping) and isinstance(value.get("text"), str):
-        _sized(value["text"].encode(errors="replace"))
-        return _read(request, value["text"], _stated(value.get("usage") or {}))
+        text = _text_of(value["text"].encode(errors="surrogatepass"))
+        return _read(request, text, _stated(value.get("usage") or {}))
     try:
         text = value if isinstance(value, str) else json.dumps(value)
         content = text.encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.models.requests import IdeationRequest, Usage
+from ridgeline.graph.models.retry import first_line
 from ridgeline.tools.records.vocabulary import Origin
 
 
@@ -41,6 +43,29 @@ async def test_any_exception_of_a_model_fails_one_branch_and_is_journaled(search
     assert type(error).__name__ in failed["error"]
     assert str(error) in failed["error"]
     assert sum(1 for c in search.archive.candidates(origin=Origin.MODEL) if not c.source) == 1
+
+
+HALF = "\ud83d"
+"""Of a pair of surrogates, as a server sends it in JSON that cuts a text off in the middle of a character."""
+
+
+@pytest.mark.parametrize("answer", [f"```cpp\n// {HALF}\n// speed 2.0\n```", ModelUnavailable(f"refused {HALF}")])
+async def test_half_a_pair_of_surrogates_ends_no_search(search: Search, answer: Any) -> None:
+    calls = []
+
+    def kernel(request: Any) -> Any:
+        calls.append(request)
+        return answer if len(calls) == 1 else faster_each_round(request)
+
+    search.model = ScriptedModel(ideas=lambda request: f"{HALF} {json.dumps(distinct_ideas(request))}", kernel=kernel)
+    output = await search.run(search.context(rounds=1))
+    assert output["outcome"] == "finished"
+    if isinstance(answer, str):
+        assert any(c.source == "// ?\n// speed 2.0\n" for c in search.archive.candidates(origin=Origin.MODEL))
+
+
+def test_a_clients_error_is_told_without_half_a_pair_of_surrogates() -> None:
+    assert first_line(ValueError(f"no JSON: {HALF}")) == "no JSON: ?"
 
 
 async def test_a_paid_call_without_a_reply_counts_for_the_budget(search: Search) -> None:

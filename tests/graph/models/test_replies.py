@@ -215,6 +215,15 @@ def test_edits_that_fit_no_shown_source_are_refused_by_their_number(text: str, b
         read_kernel(text, bases)
 
 
+@pytest.mark.parametrize("left", ["", "\n"])
+def test_edits_that_leave_nothing_are_no_kernel(left: str) -> None:
+    blocks = f"<<<<<<< SEARCH\n{BASE}=======\n{left}>>>>>>> REPLACE\n"
+    edits = json.dumps({"edits": [{"search": BASE, "replace": left}]})
+    for text in (blocks, edits):
+        with pytest.raises(UnmatchedEdits, match="the edits leave nothing of the source"):
+            read_kernel(text, [BASE])
+
+
 def test_a_reply_without_source_and_edits_says_so() -> None:
     for text in ("{}", '{"source": "", "edits": []}'):
         with pytest.raises(UnreadableReply, match="source is empty, and there are no edits"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from tests.graph.session.test_session import SETTINGS
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.recording.file import read_recording
 from ridgeline.graph.models.registry import make_model
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.outputs import SearchResult
@@ -110,3 +112,35 @@ async def test_a_provider_that_asks_to_wait_longer_than_the_budget_ends_the_sear
     assert after.state == "finished"
     with Archive.open(tmp_path / "run", create=False) as archive:
         assert len(archive.candidates(origin=Origin.MODEL)) == 8
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": -9, "completion_tokens": -9, "total_tokens": -9}])
+async def test_a_server_that_states_no_tokens_is_counted_by_the_lengths(
+    search: Callable[..., Any], tmp_path: Path, usage: Any
+) -> None:
+    sent = []
+
+    def script(number: int, request: dict[str, Any]) -> Answer:
+        text = reply_to(request)
+        sent.append(len(request["prompt"]) + len(text))
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        stated = {} if usage is None else {"usage": usage}
+        whole = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], **stated}
+        return Answer(body=json.dumps(whole).encode())
+
+    with serve(script) as server:
+        result = await search(server, Budget(tokens=5000))
+    assert result.state == "budget" and "the budget's tokens" in result.reason
+    with Archive.open(tmp_path / "run", create=False) as archive:
+        totals = Journal(archive).totals()
+    assert totals["input_tokens"] + totals["output_tokens"] == pytest.approx(sum(sent) / 3, rel=0.01)
+
+
+async def test_a_count_beyond_all_replies_is_stored_as_one_that_can_be_read(
+    search: Callable[..., Any], tmp_path: Path
+) -> None:
+    with serve(lambda _, request: Answer(reply_to(request), input_tokens=10**25)) as server:
+        result = await search(server, Budget(tokens=5000))
+    assert result.state == "budget"
+    assert read_recording(tmp_path / "run").calls[0].usage["input_tokens"] == 10**12

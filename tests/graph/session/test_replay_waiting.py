@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import shutil
 from collections import Counter
@@ -19,7 +20,7 @@ from tests.graph.session.test_away import move
 from tests.graph.session.test_killed import reply_to
 from tests.graph.session.test_session import options
 
-from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.recording.file import (
     KEPT_NAME,
@@ -186,6 +187,18 @@ async def test_a_parked_replay_of_an_earlier_version_goes_on_by_what_it_began_wi
     shutil.move(tmp_path / "gone", recorded)
     assert (await resumed_to_its_end(run)).state == "finished"
     assert kept_recording(run)  # from here on it can be moved
+
+
+async def test_a_replay_in_the_folder_of_one_that_was_killed_before_it_began_keeps_its_own_recording(
+    recorded: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "again"
+    with Archive.open(run / FILE_NAME):
+        other = read_recording(recorded)
+        keep_recording(dataclasses.replace(other, calls=other.calls[:1]), run, replaces=True)
+    result = await run_search(measured_anew(recorded, run, replay_else="mailbox", park=True), engine=MemoryEngine())
+    assert result.state == "waiting"
+    assert len(read_recording(run / KEPT_NAME).calls) == len(other.calls)
 
 
 async def resumed_to_its_end(run: Path) -> SearchResult:

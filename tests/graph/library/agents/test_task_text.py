@@ -49,6 +49,11 @@ def test_a_task_that_leaves_open_what_is_meant_is_refused(text: str, said: str) 
         read_task(text, NAMES)
 
 
+@pytest.mark.parametrize("word", ["AAAA/" + "b" * 5000, "a/\0b", "/\ud800/x"])
+def test_a_word_that_can_be_no_path_is_none(word: str) -> None:
+    assert read_task(f"Make softmax faster: {word}", NAMES) == Wish(problem="softmax")
+
+
 def test_a_folder_with_a_problem_is_one(tmp_path: Path) -> None:
     (tmp_path / "problem.yaml").touch()
     assert read_task(f"Search in {tmp_path}, now.", NAMES) == Wish(problem=str(tmp_path))

@@ -342,3 +342,8 @@ async def test_an_agent_judges_its_own_kernel_in_one_call(bench: Bench, is_await
     assert "speedup" not in wrong
     assert (line.status, line.content) == ("error", "source: must be a whole kernel with its line breaks, got one line")
     assert (crash.status, crash.content) == ("error", "the judge died")
+
+
+async def test_a_source_with_half_a_pair_of_surrogates_is_a_mistake(bench: Bench) -> None:
+    said = await evaluate_tool().ainvoke({"problem": bench.path, "source": "// \ud83d\nvoid run();\n"})
+    assert said == "kernels: a source holds half of a pair of unicode surrogates; give it whole characters"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
@@ -59,3 +60,19 @@ async def test_an_engine_of_the_host_is_taken_and_a_mistake_is_told(bench: Bench
     with pytest.raises(InputError, match="did you mean softmax"):
         async with open_toolbox("sofmax"):
             pass
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, "candidate_id: is missing; add it"),
+        ({"candidate_id": None}, "candidate_id: must be text, got None"),
+        ({"candidate_id": "\ud83d"}, "candidate_id: half of a pair of unicode surrogates stands alone"),
+    ],
+)
+async def test_what_a_tool_cannot_take_comes_back_in_one_line(bench: Bench, given: Any, says: str) -> None:
+    async with open_toolbox(bench.problem) as tools:
+        for tool in tools[1:]:
+            assert (await tool.ainvoke(given)).startswith(says)
+        of_source = {name.replace("candidate_id", "source"): value for name, value in given.items()}
+        assert (await tools[0].ainvoke(of_source)).startswith(says.replace("candidate_id", "source"))

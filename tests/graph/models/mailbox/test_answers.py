@@ -124,7 +124,7 @@ def test_a_host_resumes_with_text_or_with_the_object(value: Any) -> None:
     assert read_kernel(read_value(KERNEL, value).text).source.strip() == "int a;"
 
 
-@pytest.mark.parametrize("value", [None, 3, [], {"text": 3}, {1, 2}, "\ud800"])
+@pytest.mark.parametrize("value", [None, 3, [], {"text": 3}, {1, 2}, "\ud800", {"text": "```cpp\n// \ud800\n```"}])
 def test_a_value_of_another_kind_is_refused(value: Any) -> None:
     with pytest.raises(RefusedAnswer):
         read_value(KERNEL, value)
