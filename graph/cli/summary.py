@@ -235,14 +235,23 @@ def _doubt(best: dict[str, Any], *, certified: bool) -> str:
     return f" ({words})" if words else ""
 
 
+PYTORCHS = "PyTorch's"
+
+
 def _headline(best: dict[str, Any]) -> str:
     """Return the speedup over eager, beside it over what no gain is proven, then the other ratios."""
     eager, speedup = f"{interval_words(best, 'speedup')} as fast as eager PyTorch", best.get("speedup_vs_best")
     unproven = unproven_words(best)
     if unproven:
-        of_torch = f"; {speedup:.2f}x PyTorch's {best_configuration(best)}" if speedup else ""
+        of_torch = f"; {_of_torch(speedup, PYTORCHS, best)}" if speedup else ""
         return f"{eager}, but {unproven}{of_torch}{'' if 'seed kernel' in unproven else _of_seed(best)}"
-    return f"{eager}{f', {speedup:.2f}x its {best_configuration(best)}' if speedup else ''}{_of_seed(best)}"
+    of_torch = f", {'but ' if speedup < 1 else ''}{_of_torch(speedup, 'its', best)}" if speedup else ""
+    return f"{eager}{of_torch}{_of_seed(best)}"
+
+
+def _of_torch(speedup: float, whose: str, best: dict[str, Any]) -> str:
+    configuration = f"{whose} {best_configuration(best)}"
+    return f"{speedup:.2f}x {configuration}" if speedup >= 1 else f"slower than {configuration}: {speedup:.2f}x"
 
 
 def _of_seed(best: dict[str, Any]) -> str:

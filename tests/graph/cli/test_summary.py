@@ -111,6 +111,13 @@ def test_end_says_beside_the_speedup_when_the_gain_over_eager_is_not_proven(tmp_
     assert any(told in line for line in end_of(tmp_path, certified=False, **both))
 
 
+def test_end_says_where_pytorch_itself_is_faster(tmp_path: Path) -> None:
+    lines = end_of(tmp_path, speedup_vs_best=0.97)
+    assert any("as fast as eager PyTorch, but slower than its best configuration: 0.97x" in line for line in lines)
+    lines = end_of(tmp_path, certified=False, speedup=1.02, speedup_ci95=[0.97, 1.08], speedup_vs_best=0.97)
+    assert any("no proven gain over it; slower than PyTorch's best configuration: 0.97x" in line for line in lines)
+
+
 def test_end_names_the_configurations_of_pytorch_that_have_no_figure(tmp_path: Path) -> None:
     lines = end_of(tmp_path, baselines_failed=["compile", "compile_max_autotune"])
     failed = "torch.compile and max-autotune failed: no figure"
