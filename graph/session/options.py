@@ -181,11 +181,9 @@ class SearchRequest:
             raise ProblemError("no problem was named; name a problem.yaml or a shipped problem")
         if not self.resume:
             return default_run_dir(problem, self.runs_dir)
-        found = newest_unfinished(self.runs_dir, problem.name)
-        if found is None:
-            raise RunError(
-                f"{self.runs_dir}: no unfinished run of {problem.name}; leave {option('resume')} out to begin one"
-            )
+        if (found := newest_unfinished(self.runs_dir, problem.name)) is None:
+            to_begin = f"leave {option('resume')} out to begin one"
+            raise RunError(f"{self.runs_dir}: no unfinished run of {problem.name}; {to_begin}")
         return found
 
 
