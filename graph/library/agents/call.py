@@ -58,9 +58,6 @@ def make_tool(
         drain = functools.partial(stop.request_drain, "interrupted") if drains else None
         return run_blocking(telling(called)(stop, bare, given), drain=drain, note=lambda message: message[0])
 
-    def mistake(error: Any) -> str:
-        return explain_mistake(error.errors(), arguments, {})
-
     return StructuredTool.from_function(
         func=call_and_wait,
         coroutine=call,
@@ -69,8 +66,13 @@ def make_tool(
         args_schema=arguments,
         response_format="content_and_artifact",
         handle_tool_error=True,
-        handle_validation_error=mistake,
+        handle_validation_error=mistakes_in(arguments),
     )
+
+
+def mistakes_in(arguments: type[BaseModel]) -> Callable[[Any], str]:
+    """Return the function that words pydantic's error over a tool's arguments, as its `handle_validation_error`."""
+    return lambda error: explain_mistake(error.errors(), arguments, {})
 
 
 def telling(work: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.tools import StructuredTool
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.graph.library.agents.call import telling
+from ridgeline.graph.library.agents.call import mistakes_in, telling
 from ridgeline.graph.search.judging.given_kernels import given_kernel
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.options import ProblemName, find_problem
-from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.tools.engine import DescribeTask
 from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.printable import encodable
@@ -76,15 +75,11 @@ def _telling_errors(tool: BaseTool) -> BaseTool:
     if not isinstance(tool, StructuredTool) or tool.coroutine is None:
         return tool
     arguments = cast("type[BaseModel]", tool.get_input_schema())
-
-    def mistake(error: Any) -> str:
-        return explain_mistake(error.errors(), arguments, {})
-
     return tool.model_copy(
         update={
             "coroutine": telling(_of_whole_texts(tool.coroutine)),
             "handle_tool_error": True,
-            "handle_validation_error": mistake,
+            "handle_validation_error": mistakes_in(arguments),
         }
     )
 
