@@ -71,10 +71,7 @@ async def join_compiled(context: SearchContext) -> None:
             raise
         logger.warning("PyTorch's compiled configurations: %s: trying again", error)
         await _measure_pending(context, tell=_tell)
-    baselines = await context.baselines()
-    await asyncio.to_thread(_add_gains, context.archive, baselines)
-    _warn_of_failed(baselines)
-    emit(baseline_event(baselines))
+    emit(baseline_event(await _settled(context)))
 
 
 async def finish_compiled(context: SearchContext) -> Baselines | None:
@@ -93,6 +90,11 @@ async def finish_compiled(context: SearchContext) -> Baselines | None:
         await begun
     except EngineError as error:
         logger.warning("PyTorch's compiled configurations: %s: left to the end of the round", error)
+    return await _settled(context)
+
+
+async def _settled(context: SearchContext) -> Baselines:
+    """Return PyTorch's times as they are now, what each kernel gains over them stored, and say which one is missing."""
     baselines = await context.baselines()
     await asyncio.to_thread(_add_gains, context.archive, baselines)
     _warn_of_failed(baselines)
