@@ -235,23 +235,23 @@ def _doubt(best: dict[str, Any], *, certified: bool) -> str:
     return f" ({words})" if words else ""
 
 
-PYTORCHS = "PyTorch's"
-
-
 def _headline(best: dict[str, Any]) -> str:
     """Return the speedup over eager, beside it over what no gain is proven, then the other ratios."""
-    eager, speedup = f"{interval_words(best, 'speedup')} as fast as eager PyTorch", best.get("speedup_vs_best")
-    unproven = unproven_words(best)
-    if unproven:
-        of_torch = f"; {_of_torch(speedup, PYTORCHS, best)}" if speedup else ""
+    eager = f"{interval_words(best, 'speedup')} as fast as eager PyTorch"
+    if unproven := unproven_words(best):
+        of_torch = _of_torch(best, "; ", "; ", whose="PyTorch's")
         return f"{eager}, but {unproven}{of_torch}{'' if 'seed kernel' in unproven else _of_seed(best)}"
-    of_torch = f", {'but ' if speedup < 1 else ''}{_of_torch(speedup, 'its', best)}" if speedup else ""
-    return f"{eager}{of_torch}{_of_seed(best)}"
+    return f"{eager}{_of_torch(best, ', ', ', but ', whose='its')}{_of_seed(best)}"
 
 
-def _of_torch(speedup: float, whose: str, best: dict[str, Any]) -> str:
-    configuration = f"{whose} {best_configuration(best)}"
-    return f"{speedup:.2f}x {configuration}" if speedup >= 1 else f"slower than {configuration}: {speedup:.2f}x"
+def _of_torch(best: dict[str, Any], joint: str, contrast: str, *, whose: str) -> str:
+    """Return the speedup over PyTorch's best behind what joins it; behind `contrast` where PyTorch is the faster one."""
+    speedup, configuration = best.get("speedup_vs_best"), f"{whose} {best_configuration(best)}"
+    if not speedup:
+        return ""
+    if speedup >= 1:
+        return f"{joint}{speedup:.2f}x {configuration}"
+    return f"{contrast}slower than {configuration}: {speedup:.2f}x"
 
 
 def _of_seed(best: dict[str, Any]) -> str:
