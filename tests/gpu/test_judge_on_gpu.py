@@ -24,6 +24,30 @@ DEFECTS = {
     "TRAPS": (S.RUNTIME_ERROR, R.CUDA_ERROR, ""),
 }
 """How each ends: status, code and what the reason holds, as on an H200."""
+SINES = """import torch
+from torch import nn
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.sin(x) + 1
+def get_inputs():
+    return [torch.randn(131072, 4096)]
+def get_init_inputs():
+    return []
+"""
+SINE = """__global__ void sine(const float* x, float* out) {
+  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  out[i] = sinf(x[i]) + 1;
+}
+void run(const float* x, float* out, void*, cudaStream_t stream) {
+  TAKE
+  sine<<<X_NUMEL / 256, 256, 0, stream>>>(x, out);
+}
+"""
+TAKES_ALL = """void* taken;
+  for (size_t size = size_t(8) << 30; size >= size_t(256) << 20; size /= 2)
+    while (cudaMalloc(&taken, size) == cudaSuccess) {}
+  cudaGetLastError();"""
+"""Takes the GPU's memory, which the judge needs for its own sums over 2 GiB, and leaves no error behind."""
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +102,14 @@ def test_work_on_a_side_stream_is_told_by_its_witness(bench, problem, built) -> 
     outcome = bench.judge(problem, *built["SIDE_STREAM"])
     report("side_stream", said=outcome.said())
     assert outcome.last.reason_code is R.WITNESS_DISAGREES, outcome.said()
+
+
+def test_who_takes_all_of_the_memory_is_told_and_leaves_the_next_kernel_unharmed(bench) -> None:
+    problem = bench.problem(SINES, name="sines")
+    built = bench.build(problem, {"greedy": SINE.replace("TAKE", TAKES_ALL), "honest": SINE.replace("TAKE", "")})
+    outcome = bench.judge(problem, *built["greedy"])
+    report("takes_all", said=outcome.said())
+    assert outcome.last.status is S.RUNTIME_ERROR, outcome.said()
+    assert outcome.last.reason_code is R.OUT_OF_MEMORY, outcome.said()
+    after = bench.judge(problem, *built["honest"])
+    assert after.last.status is S.OK, after.said()
