@@ -1,10 +1,10 @@
-"""A kernel that a benchmark measures: a source as a candidate, its problem described, its build."""
+"""A kernel that a benchmark measures: a source as a candidate, its problem described, its build and verdict."""
 
 from __future__ import annotations
 
-from ridgeline.tools.engine import CompileTask, DescribeTask, Engine
+from ridgeline.tools.engine import CompileTask, DescribeTask, Engine, VerifyTask
 from ridgeline.tools.records.problem import DescribedTarget, Target
-from ridgeline.tools.records.results import Build
+from ridgeline.tools.records.results import Build, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin, Status
 
@@ -34,3 +34,11 @@ async def built(engine: Engine, problem: DescribedTarget, kernel: Candidate) -> 
     if build.status is not Status.OK:
         raise SystemExit(f"{kernel.id} does not build: {build.reason}")
     return build
+
+
+async def verified(engine: Engine, problem: DescribedTarget, kernel: Candidate, build: Build) -> Verdict:
+    """Return a kernel's verdict for a search; one line that says why ends the benchmark when it is not accepted."""
+    verdict = await engine.submit(VerifyTask(problem=problem, candidate=kernel, build=build))
+    if verdict.status is not Status.OK:
+        raise SystemExit(f"{kernel.id} is not accepted: {verdict.reason}")
+    return verdict

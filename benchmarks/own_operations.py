@@ -13,10 +13,10 @@ import asyncio
 from statistics import median
 from typing import Any
 
-from kernel import built, described, kernel_of
+from kernel import built, described, kernel_of, verified
 from result import write_sizes
 
-from ridgeline.tools.engine import BenchmarkTask, VerifyTask
+from ridgeline.tools.engine import BenchmarkTask
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Device, Target
@@ -56,9 +56,7 @@ async def measure(engine: LocalEngine, device: Device, rows: int, cols: int, rep
     problem = await described(engine, target)
     kernel = kernel_of(problem, SOURCE.format(name="ModelNew", rows=rows, cols=cols), name="own")
     build = await built(engine, problem, kernel)
-    verdict = await engine.submit(VerifyTask(problem=problem, candidate=kernel, build=build))
-    if verdict.status is not Status.OK:
-        raise SystemExit(f"{rows} x {cols} is not accepted: {verdict.reason}")
+    verdict = await verified(engine, problem, kernel, build)
     task = BenchmarkTask(problem=problem, candidate=kernel, build=build, verdict=verdict)
     timings: list[Timing] = [await engine.submit(task) for _ in range(repeats)]
     accepted = [t for t in timings if t.status is Status.OK]

@@ -32,19 +32,18 @@ from statistics import median
 from typing import Any
 
 from form import form_kernel, form_problem
-from kernel import described
+from kernel import built, described, verified
 from result import merge_result, provenance
 
-from ridgeline.tools.engine import BenchmarkTask, CompileTask, VerifyTask
+from ridgeline.tools.engine import BenchmarkTask
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 from ridgeline.tools.records.results import Timing, Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, Status
 
 DEFAULT = {DeviceKind.CPU: ["affine:16"], DeviceKind.CUDA: ["affine:4000"]}
-PURPOSE = Purpose.SEARCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,18 +88,12 @@ async def evaluate(
 ) -> tuple[Parts, Timing]:
     """Return the parts of one evaluation and its timing."""
     started = time.perf_counter()
-    build = await engine.submit(CompileTask(problem=problem, candidate=kernel))
+    build = await built(engine, problem, kernel)
     build_s = time.perf_counter() - started
-    if build.status is not Status.OK or build.cached is not is_cached:
-        raise SystemExit(
-            f"the kernel does not build as it should: {build.status}, cached {build.cached}: {build.reason}"
-        )
-    verdict = await engine.submit(VerifyTask(problem=problem, candidate=kernel, build=build, purpose=PURPOSE))
-    if verdict.status is not Status.OK:
-        raise SystemExit(f"the kernel is not accepted: {verdict.reason}")
-    timing = await engine.submit(
-        BenchmarkTask(problem=problem, candidate=kernel, build=build, verdict=verdict, purpose=PURPOSE)
-    )
+    if build.cached is not is_cached:
+        raise SystemExit(f"{kernel.id} is not built as it should be: cached is {build.cached}")
+    verdict = await verified(engine, problem, kernel, build)
+    timing = await engine.submit(BenchmarkTask(problem=problem, candidate=kernel, build=build, verdict=verdict))
     if timing.status is not Status.OK:
         raise SystemExit(f"the kernel cannot be timed: {timing.reason}")
     return parts_of(build_s, verdict, timing, time.perf_counter() - started), timing

@@ -13,24 +13,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import tempfile
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from form import form_kernel, form_problem
-from kernel import built, described
+from kernel import built, described, verified
 from plain_loop import PlainLoop
 from result import write_sizes
 
-from ridgeline.tools.engine import BenchmarkTask, VerifyTask
+from ridgeline.tools.engine import BenchmarkTask
+from ridgeline.tools.judge.set_count import count_sets
 from ridgeline.tools.local.engine import LocalEngine
-from ridgeline.tools.local.problem_session import ProblemSession
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import Device, Target
+from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Timing
-from ridgeline.tools.records.vocabulary import DeviceKind, Status
-from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
+from ridgeline.tools.records.vocabulary import DeviceKind, Role, Status
 
 SIZES_MB = {DeviceKind.CPU: (0.1, 1.0, 16.0, 128.0), DeviceKind.CUDA: (16.0, 400.0, 4000.0)}
 """Megabytes that a call reads and writes."""
@@ -80,26 +77,20 @@ with torch.no_grad():
 """
 
 
-def sets_of(problem: Target) -> int:
-    """Return how many sets of inputs a judge rotates over."""
-    with tempfile.TemporaryDirectory() as folder:
-        session = ProblemSession(Path(folder), lambda: Sandbox(probe_sandbox().tier))
-        session.open(problem)
-        n_sets = session.judge.problem.n_sets
-        session.close()
-    return n_sets
+def sets_of(problem: DescribedTarget) -> int:
+    """Return how many sets of inputs and outputs a judge rotates over, where tensors are whole pages, as those of a form."""
+    device = problem.device
+    set_bytes = sum(arg.spanned_bytes for arg in problem.description.signature.with_role(Role.INPUT, Role.OUTPUT))
+    return count_sets(set_bytes, kind=device.kind, cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
 
 
 async def compare(engine: LocalEngine, megabytes: float, device: Device, repeats: int) -> dict[str, Any]:
     """Return one size's gains in the judge and in the loops, and their ratio, medians over turns."""
-    target = form_problem(f"affine:{megabytes}", device)
-    n_sets = await asyncio.to_thread(sets_of, target)
-    problem = await described(engine, target)
+    problem = await described(engine, form_problem(f"affine:{megabytes}", device))
+    n_sets = sets_of(problem)
     kernel = form_kernel(problem)
     build = await built(engine, problem, kernel)
-    verdict = await engine.submit(VerifyTask(problem=problem, candidate=kernel, build=build))
-    if verdict.status is not Status.OK:
-        raise SystemExit(f"affine of {megabytes} MB is not accepted: {verdict.reason}")
+    verdict = await verified(engine, problem, kernel, build)
     task = BenchmarkTask(problem=problem, candidate=kernel, build=build, verdict=verdict)
     timings: list[Timing] = []
     loops = PlainLoop(LOOPS, problem.reference_source, build.library_path, n_sets, device.kind.value)

@@ -34,7 +34,7 @@ from tally import Tally
 from ridgeline import SearchOptions, run_search
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.graph.search.rounds.seeds import seed_candidates
-from ridgeline.graph.session.options import changed_settings, find_problem
+from ridgeline.graph.session.problem import changed_settings, find_problem
 from ridgeline.problems.spec import ProblemSpec
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.engine import LocalEngine, on_device

@@ -16,7 +16,8 @@ from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import RunError
 
 if TYPE_CHECKING:
-    from ridgeline.graph.session.options import ProblemName, ResolvedSearch
+    from ridgeline.graph.session.options import ResolvedSearch
+    from ridgeline.graph.session.problem import ProblemName
     from ridgeline.problems.spec import ProblemSpec
 
 Words = Mapping[str, Any]

@@ -13,7 +13,8 @@ from typing_extensions import TypedDict
 
 from ridgeline.checkpoints.runs.folders import read_run
 from ridgeline.graph.session.arguments import checked, model_names
-from ridgeline.graph.session.options import RUNS, SearchRequest, default_run_dir, find_problem
+from ridgeline.graph.session.options import RUNS, SearchRequest, default_run_dir
+from ridgeline.graph.session.problem import find_problem
 from ridgeline.problems.files import as_name, as_words
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.spec import Budget, ProblemSpec

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from ridgeline.graph.library.blocking import run_blocking
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.machine import check_machine, open_engine, target_of, users_reference
-from ridgeline.graph.session.options import ProblemName, find_problem
+from ridgeline.graph.session.problem import ProblemName, find_problem
 from ridgeline.tools.machine.waits import Listener, Wait, describe_wait
 from ridgeline.tools.records.vocabulary import Label, PrecisionClass, ReasonCode, Status
 

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from ridgeline.checkpoints.archive import FILE_NAME
 from ridgeline.graph.library.agents.offers import problem_of_agent
 from ridgeline.graph.mcp.runs import place_of
-from ridgeline.graph.session.options import default_run_dir, find_problem
+from ridgeline.graph.session.options import default_run_dir
+from ridgeline.graph.session.problem import find_problem
 from ridgeline.problems.spec import ProblemSpec, shipped_problems
 from ridgeline.tools.errors import ProblemError, RunError
 from ridgeline.tools.wording import did_you_mean

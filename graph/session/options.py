@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -28,13 +28,14 @@ from ridgeline.graph.models.registry import make_models
 from ridgeline.graph.models.retry import RetryPolicy
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.machine import check_machine, target_of, target_of_parking
+from ridgeline.graph.session.problem import ProblemName, changed_calls, changed_settings, find_problem
 from ridgeline.graph.session.replaying import AskedReplay, Replay, read_replay, resumed_replay
 from ridgeline.graph.session.resume import check_same
 from ridgeline.problems.mistakes import explain_mistake
-from ridgeline.problems.model_calls import CallSettings, Section
-from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
+from ridgeline.problems.model_calls import CallSettings
+from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, shipped_problems
 from ridgeline.tools.errors import ModelError, ProblemError, RunError, StorageError
-from ridgeline.tools.wording import did_you_mean, option, resuming
+from ridgeline.tools.wording import option, resuming
 
 if TYPE_CHECKING:
     from ridgeline.graph.models.pool import AnyModel
@@ -42,11 +43,6 @@ if TYPE_CHECKING:
 
 RUNS = Path("runs")
 _PLACES = ("run_dir", "runs_dir", "bank", "replay")
-
-S = TypeVar("S", SearchSettings, CallSettings)
-
-ProblemName = str | Path | ProblemSpec
-"""A problem.yaml, its folder, the name of a shipped problem, or a problem that is loaded already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,53 +279,6 @@ def _check(search: ResolvedSearch, *, is_local: bool) -> None:
     ensure_interface(search.problem, search.target.device.kind, search.model_names)
     if is_local:
         check_machine(search.device, allow_unsafe=search.allow_unsafe)
-
-
-def find_problem(problem: ProblemName) -> ProblemSpec:
-    """Return the problem that a caller means.
-
-    Raises:
-        InputError: there is none, or the value names none.
-    """
-    checked("problem", problem)
-    if isinstance(problem, ProblemSpec):
-        return problem
-    shipped = shipped_problems()
-    if str(problem) in shipped and not Path(problem).exists():
-        return load_problem(shipped[str(problem)])
-    path = Path(problem)
-    if not path.exists() and path.name == str(problem) and not path.suffix:
-        meant = did_you_mean(str(problem), shipped, after=" ")
-        listed = ", ".join(sorted(shipped))
-        raise ProblemError(f"problem {problem}: no such file, and none that ships; {meant}shipped: {listed}")
-    return load_problem(path)
-
-
-def changed_settings(problem: ProblemSpec, given: SearchSettings | Mapping[str, Any] | None) -> SearchSettings:
-    """Return the problem's search settings with the given ones in their place.
-
-    Raises:
-        ProblemError: a setting is out of range.
-    """
-    return _changed(problem.search, given)
-
-
-def changed_calls(problem: ProblemSpec, given: CallSettings | Mapping[str, Any] | None) -> CallSettings:
-    """Return how the problem says that models are called, with the given settings in their place.
-
-    Raises:
-        ProblemError: a setting is out of range.
-    """
-    return _changed(problem.model_calls, given)
-
-
-def _changed(stated: S, given: S | Mapping[str, Any] | None) -> S:
-    if isinstance(given, Section):
-        return given
-    try:
-        return stated.model_validate({**stated.model_dump(), **(given or {})})
-    except ValidationError as error:
-        raise ProblemError(explain_mistake(error.errors(), type(stated), {})) from None
 
 
 _named: set[Path] = set()  # the folders that this process has named, before they are made

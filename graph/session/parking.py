@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.mailbox.folder import NAME, SETTLED_S
 from ridgeline.graph.models.prices import is_batch
+from ridgeline.graph.search.events import telling
 from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
@@ -31,12 +32,11 @@ async def has_answers(
         NotBegun: a stop was asked for while PyTorch was timed.
         ModelError: a batch's provider refuses this key or model.
     """
-    from ridgeline.graph.search.judging.compiled import baseline_event, finish_compiled
+    from ridgeline.graph.search.judging.compiled import finish_compiled
 
     await context.later.batches.look(is_quiet=True, at_once=True)  # a batch is under way while PyTorch is timed
-    baselines = await finish_compiled(context)
-    if baselines is not None and on_event is not None:
-        on_event(baseline_event(baselines))
+    with telling(on_event or (lambda _: None)):  # no node runs, whose stream would take events
+        await finish_compiled(context)
     await take_up(context.later)
     return not set(asked) <= set(await run_whole(context.journal.ids, "waiting"))
 

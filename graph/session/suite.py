@@ -23,8 +23,9 @@ from ridgeline.checkpoints.runs.suite import (
     read_suite,
     write_suite,
 )
-from ridgeline.graph.session.options import RUNS, find_problem
+from ridgeline.graph.session.options import RUNS
 from ridgeline.graph.session.outputs import SearchResult
+from ridgeline.graph.session.problem import find_problem
 from ridgeline.problems.spec import FILE_NAME as PROBLEM_FILE
 from ridgeline.problems.spec import ProblemSpec
 from ridgeline.tools.errors import DeviceError, EngineError, ProblemError, RunError, UncoveredError

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 
 from rich.table import Table
 
@@ -20,15 +21,19 @@ from ridgeline.tools.errors import DeviceError, RidgelineError
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.gpu_state import GpuMonitor
 from ridgeline.tools.machine.places import default_cache_dir
+from ridgeline.tools.machine.python_env import python_path
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.sandbox.advice import TIER_WORDS, python_advice
-from ridgeline.tools.sandbox.python import python_paths
-from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, Tier, probe_sandbox
+from ridgeline.tools.sandbox.python import package_paths, python_paths
+from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, Tier, probe_sandbox
 from ridgeline.tools.wording import counted
 
 KEYS = {"OPENAI_API_KEY": "openai:…", "GOOGLE_API_KEY": "google_genai:…"}
 LOW_DISK_BYTES = 2 << 30
+IMPORTS_S = 90.0  # torch on a busy machine
+SAY_INSIDE = "print('inside', flush=True)"
+IMPORT_A_RUNNER = "import ridgeline.tools.runner.worker.__main__"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,20 +143,41 @@ def _sandbox() -> Iterator[Check]:
 
 
 def _python_inside(tier: Tier) -> Check:
-    """Run this Python in the sandbox, as the interfaces torch and module do; interface c needs no Python inside."""
-    command = (sys.executable, "-I", "-c", "print('inside')")
+    """Run this Python in the sandbox as a runner of interface torch or module does; interface c needs no Python inside.
+
+    Without torch on this machine, which has a line of its own, only Python is tried.
+    """
+    imports = IMPORT_A_RUNNER if importlib.util.find_spec("torch") is not None else "pass"
+    confined = Confined(
+        command=(sys.executable, "-P", "-c", f"{SAY_INSIDE}; {imports}"),
+        readable=package_paths(),
+        env={"PYTHONPATH": python_path()},
+        limits=Limits(wall_s=IMPORTS_S),
+    )
+    runs = ""
     try:
-        ended, said = Sandbox(tier).run(Confined(command=command, readable=python_paths()))
-        fault = "" if ended.is_success and said == "inside\n" else said.strip() or ended.message
+        ended, said = Sandbox(tier).run(confined)
+        before, runs, after = said.partition("inside\n")
+        words = after.strip().rpartition("\n")[2] if runs else before.strip()  # a traceback's last line says what it is
+        fault = "" if runs and ended.is_success else words or ended.message
     except RidgelineError as error:
         fault = str(error)
+    remedy = _torch_advice() if runs else python_advice(package_paths())
     return Check(
         item="Python inside",
         is_fine=not fault,
         detail=fault or "the sandbox runs it, for interfaces torch and module",
-        remedy=python_advice(python_paths()) if fault else "",
+        remedy=remedy if fault else "",
         is_needed=False,
     )
+
+
+def _torch_advice() -> str:
+    """Return the remedy for a torch that this Python finds outside of its environment; "" for any other."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None or any(map(Path(spec.origin).is_relative_to, python_paths())):
+        return ""
+    return f"torch lies in {Path(spec.origin).parent}: install it in this Python's own environment, {sys.prefix}"
 
 
 def _tools_inside(tier: Tier) -> Check:

@@ -71,8 +71,8 @@ class Board:
     tokens: int = 0
     fastest: tuple[str, float, Sequence[float] | None] | None = None  # by the figure alone, which may rank behind
     figures: dict[str, tuple[float, Sequence[float] | None, float | None]] = field(default_factory=dict)
-    comparing: set[str] = field(default_factory=set)  # kernels that are timed in turns with another
-    compared: set[str] = field(default_factory=set)  # and those of which the outcome is known
+    comparing: set[frozenset[str]] = field(default_factory=set)  # pairs of kernels that are timed in turns
+    compared: set[frozenset[str]] = field(default_factory=set)  # and those of which the outcome is known
     failed_step: dict[str, str] = field(default_factory=dict)  # of a certificate, by candidate
     usd: float = 0.0
     unpriced: int = 0  # calls whose price is unknown
@@ -159,7 +159,7 @@ class Board:
 
     def _on_comparing(self, event: Mapping[str, Any]) -> None:
         self.phase = compared_words(event)
-        self.comparing.update(event["candidate_ids"])
+        self.comparing.add(frozenset(event["candidate_ids"]))
 
     def _end_comparing(self) -> None:
         self.compared |= self.comparing

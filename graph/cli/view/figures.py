@@ -38,11 +38,17 @@ def format_behind(board: Board) -> str:
     name, speedup, interval = board.behind
     if name in board.failed_step:
         why = f"its certificate failed at {board.failed_step[name]}"
-    elif board.best_id in board.compared and name in board.compared:
+    elif _were_timed_in_turns(board, str(board.best_id), name):
         why = f"timed in turns, {board.best_id} was faster"
     else:
         why = "the interval's lower end counts"
     return f"{ratio_words(speedup, interval)} of {name} ranks behind: {why}"
+
+
+def _were_timed_in_turns(board: Board, one: str, other: str) -> bool:
+    """Say whether two kernels were timed in turns with each other, or both with a third, beside which the best is chosen."""
+    beside_one, beside_other = ({n for pair in board.compared if name in pair for n in pair} for name in (one, other))
+    return bool(beside_one & beside_other)
 
 
 def _sparkline(values: list[float]) -> str:

@@ -22,7 +22,8 @@ from ridgeline.graph.library.agents.host import AnyStop, Host, host_of_call
 from ridgeline.graph.library.agents.offers import Offers
 from ridgeline.graph.session.arguments import checked, model_names
 from ridgeline.graph.session.opening import OnEvent
-from ridgeline.graph.session.options import ProblemName, SearchRequest, default_run_dir
+from ridgeline.graph.session.options import SearchRequest, default_run_dir
+from ridgeline.graph.session.problem import ProblemName
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.errors import EngineError, RunError, one_line
 from ridgeline.tools.machine.logs import logger_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.options import ProblemName, find_problem
+from ridgeline.graph.session.problem import ProblemName, find_problem
 from ridgeline.problems.files import read_text
 from ridgeline.problems.kernel_files import SUFFIXES
 from ridgeline.problems.spec import FILE_NAME, ProblemSpec, shipped_problems

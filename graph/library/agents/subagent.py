@@ -20,7 +20,8 @@ from ridgeline.graph.library.agents.answers import Answer, search_words
 from ridgeline.graph.library.agents.task_text import read_task
 from ridgeline.graph.library.blocking import run_blocking
 from ridgeline.graph.session.opening import OnEvent
-from ridgeline.graph.session.options import RUNS, ProblemName
+from ridgeline.graph.session.options import RUNS
+from ridgeline.graph.session.problem import ProblemName
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import RidgelineError, one_line
 from ridgeline.tools.records.printable import printable

@@ -20,7 +20,8 @@ from ridgeline.graph.library.agents.offers import Offers
 from ridgeline.graph.library.evaluation import aevaluate
 from ridgeline.graph.session.arguments import checked, whole_source
 from ridgeline.graph.session.opening import OnEvent
-from ridgeline.graph.session.options import RUNS, ProblemName
+from ridgeline.graph.session.options import RUNS
+from ridgeline.graph.session.problem import ProblemName
 from ridgeline.problems.spec import Budget
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ridgeline.graph.library.agents.call import mistakes_in, telling
 from ridgeline.graph.search.judging.given_kernels import given_kernel
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.options import ProblemName, find_problem
+from ridgeline.graph.session.problem import ProblemName, find_problem
 from ridgeline.tools.engine import DescribeTask
 from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.printable import encodable

@@ -71,11 +71,11 @@ async def join_compiled(context: SearchContext) -> None:
             raise
         logger.warning("PyTorch's compiled configurations: %s: trying again", error)
         await _measure_pending(context, tell=_tell)
-    emit(baseline_event(await _settled(context)))
+    await _settle(context)
 
 
-async def finish_compiled(context: SearchContext) -> Baselines | None:
-    """Return PyTorch's times once the modes begun in the background are timed; None where none were begun.
+async def finish_compiled(context: SearchContext) -> None:
+    """Return once the modes begun in the background are timed.
 
     For a search that has nothing else to do until replies come. A mode that the engine failed on stays pending.
 
@@ -84,21 +84,22 @@ async def finish_compiled(context: SearchContext) -> Baselines | None:
     """
     begun, context.compiled = context.compiled, None
     if begun is None:
-        return None
+        return
     context.pauses.end_waits()
     try:
         await begun
     except EngineError as error:
         logger.warning("PyTorch's compiled configurations: %s: left to the end of the round", error)
-    return await _settled(context)
+    await _settle(context)
 
 
-async def _settled(context: SearchContext) -> Baselines:
-    """Return PyTorch's times as they are now, what each kernel gains over them stored, and say which one is missing."""
+async def _settle(context: SearchContext) -> None:
+    """Store what each kernel gains over PyTorch's times as they are now and tell them; the last time, warn of any missing."""
     baselines = await context.baselines()
     await asyncio.to_thread(_add_gains, context.archive, baselines)
-    _warn_of_failed(baselines)
-    return baselines
+    if not baselines.pending:
+        _warn_of_failed(baselines)
+    emit(baseline_event(baselines))
 
 
 async def end_compiled(context: SearchContext) -> None:

@@ -18,7 +18,8 @@ from typing_extensions import TypedDict
 from ridgeline.graph.build import GraphConfig, make_graph
 from ridgeline.graph.library.evaluation import aevaluate, evaluate
 from ridgeline.graph.library.search import search
-from ridgeline.graph.session.options import default_run_dir, find_problem
+from ridgeline.graph.session.options import default_run_dir
+from ridgeline.graph.session.problem import find_problem
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import DeviceError, InputError, ModelError, ProblemError, SandboxError
 from ridgeline.tools.records.results import Build

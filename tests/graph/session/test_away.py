@@ -21,7 +21,7 @@ from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.graph.session.machine import open_away_engine, target_of_parking
-from ridgeline.graph.session.options import find_problem
+from ridgeline.graph.session.problem import find_problem
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.engine import CompileTask, VerifyTask
 from ridgeline.tools.errors import DeviceAway, DeviceError, RunError

@@ -8,7 +8,8 @@ import pytest
 from tests.graph.conftest import write_problem
 
 from ridgeline.graph.cli.arguments import make_parser
-from ridgeline.graph.session.options import SearchRequest, changed_calls
+from ridgeline.graph.session.options import SearchRequest
+from ridgeline.graph.session.problem import changed_calls
 from ridgeline.problems.model_calls import CallSettings
 from ridgeline.tools.errors import ProblemError
 

@@ -20,7 +20,7 @@ from tests.graph.mailbox_agent import requests_in
 from ridgeline import SearchOptions, SearchResult, run_search
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.search.events import SearchEvent
-from ridgeline.graph.session.options import find_problem
+from ridgeline.graph.session.problem import find_problem
 from ridgeline.tools.records.vocabulary import Origin, Status
 
 pytestmark = [pytest.mark.sandboxed, pytest.mark.timing]

@@ -8,7 +8,7 @@ import pytest
 
 from ridgeline import SearchOptions, run_search
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.graph.session.options import find_problem
+from ridgeline.graph.session.problem import find_problem
 from ridgeline.tools.records.vocabulary import Origin, Status
 
 pytestmark = [pytest.mark.sandboxed, pytest.mark.timing]

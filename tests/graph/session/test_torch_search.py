@@ -11,7 +11,7 @@ from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline import SearchOptions, run_search
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.graph.session.options import find_problem
+from ridgeline.graph.session.problem import find_problem
 from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.records.vocabulary import Origin, Status
 

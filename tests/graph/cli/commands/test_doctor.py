@@ -6,7 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
-from tests.graph.cli.command_line import ridgeline
+from tests.environments import ROOT
+from tests.graph.cli.command_line import ridgeline, ridgeline_anew
 
 
 def test_doctor_finds_the_compiler_and_a_sandbox_tier() -> None:
@@ -16,6 +17,17 @@ def test_doctor_finds_the_compiler_and_a_sandbox_tier() -> None:
     assert findings["sandbox"]["detail"].startswith("tier ")
     assert findings["tools inside"]["ok"], findings["tools inside"]
     assert findings["Python inside"]["ok"], findings["Python inside"]
+
+
+def test_doctor_tries_the_torch_that_a_runner_would_import(tmp_path: Path) -> None:
+    folder = tmp_path / "user" / "torch"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise OSError('libtorch.so: cannot be opened')")
+    done = ridgeline_anew("doctor", "--json", PYTHONPATH=f"{ROOT / 'src'}:{folder.parent}")
+    inside = next(f for f in json.loads(done.stdout)["findings"] if f["item"] == "Python inside")
+    assert not inside["ok"]
+    assert inside["detail"] == "OSError: libtorch.so: cannot be opened"
+    assert inside["remedy"].startswith(f"torch lies in {folder}: install it in this Python's own environment, ")
 
 
 def test_doctor_explains_the_tier_and_how_to_reach_a_better_one(tmp_path: Path) -> None:

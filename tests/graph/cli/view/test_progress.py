@@ -75,6 +75,31 @@ def test_which_of_two_kernels_is_faster_in_turns_is_said_once_they_were_timed(ov
     assert format_behind(board).endswith("of r1i1v0a0 ranks behind: timed in turns, r1i0v0a0 was faster")
 
 
+BEST, HIGHER, THIRD, FOURTH = "r1i0v0a0", "r1i1v0a0", "r1i2v0a0", "r1i3v0a0"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "why"),
+    [
+        ([(THIRD, BEST), (THIRD, HIGHER)], f"timed in turns, {BEST} was faster"),
+        ([(THIRD, HIGHER), (FOURTH, BEST)], "the interval's lower end counts"),
+        ([(THIRD, BEST), (FOURTH, THIRD)], "the interval's lower end counts"),
+    ],
+    ids=["both beside a third", "each beside another", "one alone"],
+)
+def test_only_kernels_whose_turns_have_a_kernel_in_common_are_said_to_be_timed_in_turns(
+    pairs: list[tuple[str, str]], why: str
+) -> None:
+    board = make_board()
+    wide = done("r1i1v0", 2.14) | {"speedup_ci95": [1.2, 2.9]}
+    for event in (round_started(1), done("r1i0v0", 2.07), wide):
+        board.apply(event)
+    for round_, pair in enumerate(pairs, start=1):
+        board.apply({"event": "comparing", "candidate_ids": list(pair), "place": (1, 1)})
+        board.apply(round_done(round_) | {"best_id": BEST, "best_speedup": 2.07})
+    assert format_behind(board).endswith(f"of {HIGHER} ranks behind: {why}")
+
+
 def test_the_kernel_that_is_certified_is_shown_as_best_and_why_not_the_one_of_the_higher_figure() -> None:
     board = make_board()
     for event in (round_started(1), done("r1i0v0", 2.39), done("r1i1v0", 2.45), done("r1i2v0", 1.1)):

@@ -8,17 +8,20 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from tests.environments import ROOT, child_environment
 from tests.graph.conftest import Search, write_problem
+from tests.graph.mailbox_agent import drop_answers
 from tests.graph.memory_engine import DESCRIPTION, EAGER_MS, MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline import SearchOptions, run_search
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.graph.search.running import pauses
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.engine import BaselineTask, CompileTask, Task
@@ -119,6 +122,9 @@ async def test_each_mode_is_told_before_it_is_timed_where_the_search_waits_for_i
     assert [event["pending"] for event in search.events_named("timing_pytorch")] == [COMPILED, COMPILED[1:]]
 
 
+WITHOUT_ROOM = "PyTorch's torch.compile is not timed: InductorError: no space left on device"
+
+
 class FullDisk(OneDevice):
     """A device beside whose temporary folder there is no room for inductor."""
 
@@ -135,7 +141,36 @@ async def test_why_pytorch_s_compiled_configuration_has_no_time_is_a_warning(sea
     search.engine = FullDisk()
     await search.run(search.context(rounds=1, ideas=1, implementations=1, budget=Budget(wall_s=1e6)))
     warned = [event["message"] for event in search.events_named("warning")]
-    assert warned == ["PyTorch's torch.compile is not timed: InductorError: no space left on device"]
+    assert warned == [WITHOUT_ROOM]
+
+
+class BreaksThen(FullDisk):
+    """… and whose next mode ends with the engine `times` times, each after the call of `then`."""
+
+    def __init__(self, times: int, then: Callable[[], object]) -> None:
+        super().__init__()
+        self.left, self._then = times, then
+
+    async def spend(self) -> None:
+        if self.left and "compile" in self.order:
+            self.left -= 1
+            self._then()
+            raise EngineError("the judge died")
+
+
+@pytest.mark.parametrize("breaks", [0, 1])
+async def test_a_configuration_without_a_time_is_warned_of_once_by_a_search_that_parks(
+    tmp_path: Path, breaks: int
+) -> None:
+    """Where the engine breaks an answer comes, so that the search goes on and parks a second time."""
+    asked, told = dataclasses.replace(options(tmp_path), park=True), list[Any]()
+    engine = BreaksThen(breaks, lambda: drop_answers(tmp_path / "run"))
+    result = await run_search(asked, engine=engine, models=[LaterModel(name="mailbox")], on_event=told.append)
+    assert (result.state, result.waiting) == ("waiting", 1 + breaks)
+    assert [name for name in engine.order if name in COMPILED] == COMPILED
+    assert [event["message"] for event in told if event["event"] == "warning"] == [WITHOUT_ROOM]
+    timed = [list(event["baselines_ms"]) for event in told if event["event"] == "baseline"]
+    assert timed == [["eager"], *[["eager", "compile"]] * breaks, ["eager", *COMPILED]]
 
 
 async def test_first_round_s_models_are_told_of_eager_alone_and_later_ones_of_all(search: Search) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ridgeline.tools.judge.replies import Different, Graded, Missing, Same, Touched
@@ -232,8 +233,9 @@ class Examiner:
         errors = Errors(overall=0.0)
         for difference in differences:
             errors = errors.merged(difference.errors)
-        measured = self._classify(errors, case)
-        in_class = self._gate(case, measured, errors).uses(errors) if measured in STRICTEST_FIRST else ()
+        gate_of = functools.cache(functools.partial(self._gate, case, errors))
+        measured = self._classify(errors, gate_of)
+        in_class = gate_of(measured).uses(errors) if measured in STRICTEST_FIRST else ()
         if self._is_crfm:
             found = LimitUse(measure=Measure.CRFM, figure=max(d.crfm for d in differences), limit=CRFM_TOLERANCE)
             return Grade(
@@ -244,7 +246,7 @@ class Examiner:
                 differences=differences,
                 nearest=nearest_limit(found, *in_class),
             )
-        gate, loosest = self._gate(case, self._accepted[-1], errors), strictness(self._accepted[-1])
+        gate, loosest = gate_of(self._accepted[-1]), strictness(self._accepted[-1])
         is_exact = measured is PrecisionClass.EXACT
         passed = is_exact or (measured is not None and strictness(measured) <= loosest)
         return Grade(
@@ -256,18 +258,18 @@ class Examiner:
             nearest=None if is_exact else nearest_limit(*(in_class if passed else gate.uses(errors))),
         )
 
-    def _classify(self, errors: Errors, case: Case) -> PrecisionClass | None:
+    def _classify(self, errors: Errors, gate_of: Callable[[PrecisionClass], Gate]) -> PrecisionClass | None:
         if errors.overall == 0.0 and errors.worst_element == 0.0:
             return PrecisionClass.EXACT
         last = max(strictness(self._accepted[-1]), strictness(PrecisionClass.BF16))
         for precision in STRICTEST_FIRST[strictness(self._accepted[0]) : last + 1]:
             if errors.overall > _HOPELESS and strictness(precision) > strictness(self._accepted[-1]):
                 return None
-            if self._gate(case, precision, errors).admits(errors):
+            if gate_of(precision).admits(errors):
                 return precision
         return None
 
-    def _gate(self, case: Case, precision: PrecisionClass, errors: Errors) -> Gate:
+    def _gate(self, case: Case, errors: Errors, precision: PrecisionClass) -> Gate:
         """Return the limits of a class; all 0 where it cannot hold these numbers.
 
         They know what sums lose only where these errors are near a limit that does not: few ever are.

@@ -17,6 +17,7 @@ from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.precision import Errors, Gate, gate_for
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 TRIAL = "nominal_0"
@@ -119,3 +120,32 @@ def test_numbers_that_were_compared_are_not_looked_through_for_poison(monkeypatc
     bench.examiner.poison(0, nan=True)
     bench.run()
     assert bench.examiner.check(0).passed
+
+
+@pytest.mark.parametrize(
+    ("off_by", "is_all", "measured", "limits"),
+    [
+        (0.0, True, "fp32", [("fp32", "alone")]),
+        (3.5e-4, False, "fp32", [("fp32", "alone"), ("fp32", "with sums")]),
+        (2e-4, True, "tf32", [("fp32", "alone"), ("tf32", "alone")]),
+    ],
+    ids=["right", "near a limit", "of a looser class"],
+)
+def test_a_class_s_limits_are_built_once_for_an_output(
+    monkeypatch: pytest.MonkeyPatch, off_by: float, is_all: bool, measured: str, limits: list[tuple[str, str]]
+) -> None:
+    bench = Bench(BODIES["numbers"])
+    bench.examiner.prepare(TRIAL, 0, nan=True)
+    bench.run()
+    output = bench.memory.outputs[0][0]
+    output[(output == output.min()) | is_all] += off_by * float(output.square().mean().sqrt())
+    built = []
+
+    def noted(precision: PrecisionClass, own: Errors, **rest: Any) -> Gate:
+        built.append((precision.value, "with sums" if "sums" in rest else "alone"))
+        return gate_for(precision, own, **rest)
+
+    monkeypatch.setattr(examining, "gate_for", noted)
+    found = bench.examiner.examine(TRIAL, 0)
+    assert isinstance(found, Graded) and found.measured == measured
+    assert built == limits
