@@ -31,6 +31,8 @@ CONFLICT_ABOVE = 1.5
 NOTABLE_LOCAL_SHARE = 0.02
 IDLE_PIPE_PCT = 60.0
 NOTABLE_SPECIAL_PCT = 30.0
+AHEAD_PCT = 10.0
+"""What a pipe is busier by than the tensor pipe where it alone limits a kernel."""
 LOW_OCCUPANCY_PCT = 50.0
 STALL_SHARE = 0.3
 EXTRA_TRAFFIC = 1.3
@@ -142,9 +144,8 @@ def _throughput_notes(kernel: KernelCounters, ceiling_gbps: float) -> list[str]:
         notes.append(f"fp32 pipe {fma:.0f} %: arithmetic on it limits this kernel")
     if special > NOTABLE_SPECIAL_PCT:
         fewer = ": special functions (exp, …) limit this kernel: do fewer, or some by a polynomial on the fp32 pipe"
-        notes.append(
-            f"special function unit {special:.0f} %{fewer if special > max(IDLE_PIPE_PCT, tensor, fma) else ''}"
-        )
+        limits = special > max(IDLE_PIPE_PCT, fma, tensor + AHEAD_PCT if tensor > 1 else 0)
+        notes.append(f"special function unit {special:.0f} %{fewer if limits else ''}")
     return notes
 
 

@@ -14,6 +14,9 @@ NEAR_FLOOR = 0.9
 BUSY = 0.6
 """The share of a ceiling from which on it, and not a latency, is what limits a kernel."""
 SPECIAL = "special function unit"
+ALIKE = 0.1
+"""Two units whose busy shares differ by less than this limit a kernel in turns, unless the first is nearly always busy."""
+SATURATED = 0.85
 OTHER_WORK = 0.2
 """A difference from the reference's work by this share is told."""
 
@@ -34,17 +37,26 @@ def bound_of(floor: Floor | None, executed: ExecutedWork | None) -> str:
     """Return "memory", "compute" or "latency" by the kernel's own work; where that is unknown, the problem's own bound."""
     if executed is None or floor is None:
         return floor.bound if floor else "memory"
-    memory, compute = executed.gbps / floor.bandwidth_gbps, _busiest(executed)[0]
+    memory, (compute, _) = executed.gbps / floor.bandwidth_gbps, _busiest_first(executed)[0]
     if max(memory, compute) < BUSY:
         return "latency"
     return "memory" if memory >= compute else "compute"
 
 
-def _busiest(executed: ExecutedWork) -> tuple[float, str]:
-    """Return how busy the busiest unit of arithmetic is, and its name."""
-    return max(
-        (executed.tensor_busy, "tensor pipe"), (executed.fp32_busy, "fp32 pipe"), (executed.special_busy, SPECIAL)
-    )
+def _busiest_first(executed: ExecutedWork) -> list[tuple[float, str]]:
+    """Return how busy each unit of arithmetic is, and its name, the busiest first."""
+    units = ((executed.tensor_busy, "tensor pipe"), (executed.fp32_busy, "fp32 pipe"), (executed.special_busy, SPECIAL))
+    return sorted(units, reverse=True)
+
+
+def _limiting_units(executed: ExecutedWork) -> str:
+    """Return the words on what limits a kernel that arithmetic limits: its busiest unit, or two that take turns."""
+    (busy, unit), (next_busy, next_unit), _ = _busiest_first(executed)
+    if busy < SATURATED and busy - next_busy < ALIKE:
+        return (
+            f"it and the {next_unit} ({next_busy:.0%}) take turns: let other warps, or the next tile, use one meanwhile"
+        )
+    return "special functions (exp, …) limit it" if unit == SPECIAL else f"the {unit} limits it"
 
 
 def _by_the_reference(floor: Floor, median_ms: float, *, is_counted: bool) -> list[str]:
@@ -85,14 +97,14 @@ def _arithmetic(floor: Floor, median_ms: float, *, is_counted: bool) -> list[str
 def _by_its_own_work(description: Description, floor: Floor | None, executed: ExecutedWork) -> list[str]:
     if floor is None:
         return []
-    busy, unit = _busiest(executed)
+    busy, unit = _busiest_first(executed)[0]
     rates = (
         f"by its own work it moves bytes at {executed.gbps / floor.bandwidth_gbps:.0%} of the measured bandwidth and keeps "
         f"the {unit} {busy:.0%} busy"
     )
     limits = {
         "memory": "memory limits it",
-        "compute": "special functions (exp, …) limit it" if unit == SPECIAL else f"the {unit} limits it",
+        "compute": _limiting_units(executed),
         "latency": "neither limits it, so latency does"
         + (f": warps wait mostly for {executed.waits_for}" if executed.waits_for else ""),
     }

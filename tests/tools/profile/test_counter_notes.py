@@ -72,6 +72,8 @@ def test_a_busy_special_function_unit_is_named_and_what_to_do_where_it_limits() 
     assert "special function unit 81 %: special functions (exp, …) limit this kernel: do fewer" in limiting
     beside = _notes(_kernel(**{SPECIAL_PIPES[0]: 45.0, TENSOR_PIPES[0]: 70.0}))
     assert "special function unit 45 %" in beside and "limit this kernel" not in beside
+    alike = _notes(_kernel(**{SPECIAL_PIPES[0]: 65.0, TENSOR_PIPES[0]: 64.9}))
+    assert "special function unit 65 %" in alike and "limit this kernel" not in alike
     assert "special function" not in _notes(_kernel(**{SPECIAL_PIPES[0]: 5.0}))
 
 

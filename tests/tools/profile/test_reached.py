@@ -65,6 +65,13 @@ def test_a_kernel_of_many_exponentials_is_limited_by_them_and_by_no_latency() ->
     assert "latency" not in text
 
 
+def test_two_units_that_are_about_as_busy_take_turns_unless_one_is_nearly_always_busy() -> None:
+    text = said(COMPUTE, 0.685, replace(WORK, tensor_busy=0.649, special_busy=0.65))
+    assert "special function unit 65% busy: it and the tensor pipe (65%) take turns: let other warps" in text
+    assert "special functions (exp, …) limit it" not in text
+    assert "the tensor pipe limits it" in said(COMPUTE, 0.685, replace(WORK, tensor_busy=0.91, special_busy=0.85))
+
+
 def test_memory_bound_kernel_is_held_against_its_floor() -> None:
     assert "2 x the memory floor: the compulsory bytes move at 50% of the measured bandwidth" in said(MEMORY, 2.0)
     assert "only moving fewer bytes" in said(MEMORY, 1.05)
