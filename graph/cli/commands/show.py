@@ -17,6 +17,7 @@ from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.history.chosen import chosen_words
 from ridgeline.checkpoints.history.lineage import figures, finding
+from ridgeline.checkpoints.history.measured_again import measured_again_words
 from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.history.repeated_sources import repeat_words
 from ridgeline.checkpoints.report.wording import (
@@ -64,7 +65,8 @@ def execute(args: argparse.Namespace) -> int:
             profile = stored_profile(archive, args.profile)
             return _print_profile(console, profile, figures(finding(archive, args.profile)), args)
         shown = show_run(archive)
-        chosen = chosen_words(archive, shown["best"]["id"] if shown["best"] else None)
+        best_id = shown["best"]["id"] if shown["best"] else None
+        why = {"chosen": chosen_words(archive, best_id), "measured_again": measured_again_words(archive, best_id)}
         record = archive.run()
         told_in_vain = left_over(archive)
         without_verdict = len(unjudged(archive))
@@ -80,7 +82,7 @@ def execute(args: argparse.Namespace) -> int:
     for line in [*lines, *refused_lines(refused, run)]:
         console.print(line, markup=False, soft_wrap=True)
     is_running = state == RunState.RUNNING
-    _print_winner(console, shown, run, chosen, is_running=is_running)
+    _print_winner(console, shown, run, why, is_running=is_running)
     _print_baselines(console, shown)
     for line in round_lines(shown["rounds"]):
         console.print(line, markup=False, soft_wrap=True)
@@ -150,7 +152,7 @@ def _print_profile(console: Console, profile: Profile, found: dict[str, Any], ar
     return 0
 
 
-def _print_winner(console: Console, shown: dict[str, Any], run: Path, chosen: str, *, is_running: bool) -> None:
+def _print_winner(console: Console, shown: dict[str, Any], run: Path, why: dict[str, str], *, is_running: bool) -> None:
     """Print the kernel that the run stands for, why it is not certified, and where its source lies."""
     best = shown["best"]
     lines = winner_lines(
@@ -159,7 +161,7 @@ def _print_winner(console: Console, shown: dict[str, Any], run: Path, chosen: st
         certified=certifies(shown["certificate"], best["id"] if best else None),
         run_dir=run,
         source_path=run / best["source_path"] if best and best["source_path"] else None,
-        chosen=chosen,
+        **why,
         failures=failures_of(shown["certificate"]),
         replay=shown["replay"],
     )

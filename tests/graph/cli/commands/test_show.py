@@ -23,9 +23,11 @@ from ridgeline.checkpoints.run_record import KEYLESS, RunRecord
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.cli import main
 from ridgeline.graph.cli.commands.show import execute
+from ridgeline.graph.cli.summary import closing_lines
+from ridgeline.graph.session.outputs import write_result
 from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.results import Evaluation, Profile, StageTime
-from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, RunState, Status
 from ridgeline.tools.wording import counted, ratio_words
 
 
@@ -149,6 +151,20 @@ async def test_show_explains_the_fastest_kernels_refusal_and_names_the_others_in
     run_dir = search.archive.path.parent
     page = write_run_outputs(run_dir, search.archive) and (run_dir / "report.html").read_text()
     assert f"not certified ({reason.replace(chr(39), '&#39;')})" in page
+
+
+async def test_a_certificate_outside_of_the_searchs_interval_is_told_with_both_figures(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// speed 4.40\n// certified 2.29\n"})
+    output = await search.run(search.context(rounds=1, ideas=1, implementations=1))
+    assert output["certified"]
+    words = "the search measured 4.40x (4.36 to 4.44); the certificate's fresh measurements say 2.29x (2.27 to 2.31)"
+    assert f"         {words}" in shown(search, capsys, monkeypatch, 120).splitlines()
+    run_dir = search.archive.path.parent
+    result = write_result(run_dir, search.archive, RunState.FINISHED)
+    assert f"         {words}" in closing_lines(result)
+    assert f"T{words[1:]}.".replace("'", "&#39;") in (run_dir / "report.html").read_text()
 
 
 async def test_show_leaves_category_and_model_out_where_the_terminal_is_narrow(
