@@ -51,6 +51,8 @@ class IdeaResult:
         return self.idea.to_json() | {
             "best_candidate_id": self.best.candidate_id if self.best else None,
             "best_speedup": self.best.speedup if self.best else None,
+            "best_speedup_ci95": self.best.speedup_interval if self.best else None,
+            "best_median_ms": self.best.timing.median_ms if self.best and self.best.timing else None,
             "failure": self.failure,
             "candidates": self.candidates,
             "outcome": self.outcome.value if self.outcome else None,

@@ -43,7 +43,7 @@ def lineage(archive: Archive, candidate_id: str) -> list[dict[str, Any]]:
     """Return a candidate and its ancestors, the candidate first and its seed last.
 
     Each entry: id, origin, round, idea_id, idea (its title or None), model (the idea's author or None), writer (the model
-    that wrote the kernel, "" where none is recorded), second_parent_id, tunables, status, speedup, median_ms.
+    that wrote the kernel, "" where none is recorded), second_parent_id, tunables, and `figures` of what the search found.
     """
     candidates = {c.id: c for c in archive.candidates()}
     ideas = {i.id: i for i in archive.ideas()}
@@ -62,8 +62,6 @@ def lineage(archive: Archive, candidate_id: str) -> list[dict[str, Any]]:
 
 
 def _describe(archive: Archive, candidate: Candidate) -> dict[str, Any]:
-    evaluation = finding(archive, candidate.id)
-    timing = evaluation.timing if evaluation else None
     return {
         "id": candidate.id,
         "origin": candidate.origin.value,
@@ -71,8 +69,18 @@ def _describe(archive: Archive, candidate: Candidate) -> dict[str, Any]:
         "idea_id": candidate.idea_id,
         "writer": candidate.model,
         "tunables": dict(candidate.tunables),
+    } | figures(finding(archive, candidate.id))
+
+
+def figures(evaluation: Evaluation | None) -> dict[str, Any]:
+    """Return how a kernel ended: status, reason_code, reason, speedup, speedup_ci95 and median_ms, None where unknown."""
+    timing = evaluation.timing if evaluation else None
+    return {
         "status": evaluation.status.value if evaluation else None,
+        "reason_code": evaluation.reason_code.value if evaluation else None,
+        "reason": evaluation.reason if evaluation else None,
         "speedup": evaluation.speedup if evaluation else None,
+        "speedup_ci95": evaluation.speedup_interval if evaluation else None,
         "median_ms": timing.median_ms if timing else None,
     }
 

@@ -17,6 +17,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.chosen import chosen_words
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.history.lineage import certificate_of
+from ridgeline.checkpoints.history.measured_again import measured_again_words
 from ridgeline.checkpoints.history.over_pytorch import over_each
 from ridgeline.checkpoints.history.progress import Progress
 from ridgeline.checkpoints.history.right_kernels import why_none
@@ -164,6 +165,7 @@ def _about_best(archive: Archive, result: dict[str, Any], records: SearchRecords
         "headline": _headline(result, archive.certificate()) if best else _no_headline(archive),
         "seed_words": seed_words(best, result["state"]).capitalize() if best else "",
         "chosen": chosen_words(archive, best["id"] if best else None),
+        "measured_again": measured_again_words(archive, best["id"] if best else None),
         "place": name_of_place(result["state"], certified=is_certified).capitalize(),
         "best_configuration": best_configuration(best or {}),
         "label_words": labels_in_words(best["labels"]) if best else "",

@@ -13,8 +13,8 @@ from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Floor
-from ridgeline.tools.records.vocabulary import Label, RunState
-from ridgeline.tools.wording import counted
+from ridgeline.tools.records.vocabulary import Label, RunState, Status
+from ridgeline.tools.wording import counted, ratio_words
 
 Best = dict[str, Any]
 """result.json's `best`."""
@@ -187,6 +187,21 @@ def interval_words(best: Best, ratio: str) -> str:
     interval = best.get(f"{ratio}_ci95")
     span = f" (95 % {span_text(interval)})" if interval else ""
     return f"{best[ratio]:.2f}x{span}"
+
+
+def figure_words(figures: Mapping[str, Any]) -> str:
+    """Return what the search found of a kernel: "2.51x eager (1.64 to 3.10), 0.8612 ms", else how it ended and why.
+
+    `figures` are those of history/lineage.py.
+    """
+    if figures["status"] is None:
+        return "not judged"
+    if figures["status"] != Status.OK:
+        return f"{figures['status']} ({figures['reason_code']}): {figures['reason']}".rstrip(": ")
+    if figures["speedup"] is None:
+        return "right, not timed"
+    ratio = ratio_words(figures["speedup"], figures["speedup_ci95"], unit="eager")
+    return ratio if figures["median_ms"] is None else f"{ratio}, {figures['median_ms']:.4f} ms"
 
 
 PROOF_WORDS: Mapping[Proof, str] = {

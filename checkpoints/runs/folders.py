@@ -17,10 +17,12 @@ from ridgeline.checkpoints.storage.database_kind import kind_of
 from ridgeline.checkpoints.storage.errors import storage_errors
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.tools.errors import RunError, StorageError
+from ridgeline.tools.machine.whole_files import remove_leftovers
 from ridgeline.tools.records.vocabulary import RunState
 from ridgeline.tools.wording import option
 
 LOCK_NAME = ".lock"
+_MAILBOX = "mailbox"
 _LEFT_BY_A_START = {LOCK_NAME, "run.log"}
 UNFINISHED = {None, RunState.RUNNING, RunState.STOPPED, RunState.WAITING}
 KILLED = "killed, resumable"
@@ -34,7 +36,7 @@ def lock_run(run_dir: Path) -> Iterator[None]:
     """Hold a run folder for this process until the block ends; the folder is made when missing.
 
     The kernel drops the lock when the process dies, so a stale lock cannot exist. Not covered: network file systems
-    without flock.
+    without flock. What a killed process left half-written in the folder is removed.
 
     Raises:
         RunError: another process, which the message names, holds the folder; or a link in the folder leads out of it.
@@ -46,6 +48,8 @@ def lock_run(run_dir: Path) -> Iterator[None]:
         with suppress(OSError):  # a full disk: nothing but the message to another process needs the number
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        for folder in (run_dir, run_dir / _MAILBOX):
+            remove_leftovers(folder)
         yield
     finally:
         os.close(descriptor)

@@ -25,6 +25,7 @@ from typing import Any, Self
 
 import sqlite_utils
 
+from ridgeline.checkpoints.storage.being_made import Unmade, once_made
 from ridgeline.checkpoints.storage.database_kind import Kind, check_begins, check_kind, no_database_of
 from ridgeline.checkpoints.storage.errors import BUSY_TIMEOUT_S, OCCUPIED, UNWRITABLE, damaged, storage_errors
 from ridgeline.tools.errors import StorageError
@@ -88,12 +89,16 @@ class Database:
         """Open `path` to read it, also on a read-only disk, and change neither the file nor its folder.
 
         Commits that a killed process left in the -wal file are read. A file of an older schema is read through a
-        migrated copy in memory. Only `open` checks the whole file; here damage is reported when a query meets it. Not
-        covered: a file that no process had open at first and that a process begins to write during the reading.
+        migrated copy in memory. Only `open` checks the whole file; here damage is reported when a query meets it. Waits
+        for one that is being made. Not covered: a file that a process begins to write during the reading.
 
         Raises:
-            StorageError: missing, damaged, of another kind, or written by a newer Ridgeline.
+            StorageError: missing, damaged, of another kind, or written by a newer Ridgeline; Unmade: without a table.
         """
+        return once_made(path, lambda: cls._opened_to_read(path, migrations, what))
+
+    @classmethod
+    def _opened_to_read(cls, path: Path, migrations: Sequence[Migration], what: Kind) -> Self:
         if not path.is_file():
             raise StorageError(f"{path}: no such {what}")
         with storage_errors(path):
@@ -297,7 +302,7 @@ def _known_version(
     if version == 0 and tables:
         version = _version(rows)  # read again: another process may have made the tables meanwhile
     if version == 0 and (tables or not create):
-        raise no_database_of(what, path)
+        raise no_database_of(what, path) if tables else Unmade(path)
     if views := _tables_of(migrations) & {name.lower() for name in rows.view_names()}:
         raise StorageError(f"{path}: {damaged(f'{min(views)} is a view, not a table')}")  # it may be one without an end
     return version

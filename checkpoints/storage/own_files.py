@@ -7,12 +7,11 @@ be no link (`refuse_links`).
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from ridgeline.checkpoints.storage.errors import storage_errors
 from ridgeline.tools.errors import RunError, StorageError
+from ridgeline.tools.machine.whole_files import remove_leftovers, whole_file
 
 _WRITTEN_IN_PLACE = (".lock", "run.log", "suite.json", "mailbox")
 _DATABASES = ("archive.sqlite", "search.sqlite")
@@ -66,15 +65,7 @@ def replace_file(path: Path, text: str, *, is_users: bool = False) -> None:
     path = output_place(path, is_users=is_users)
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
+        with whole_file(path, mode=0o644) as file:
+            file.write(text)
+    if is_users:  # a folder of Ridgeline's own is looked through when its next session begins
+        remove_leftovers(path.parent, path.name)

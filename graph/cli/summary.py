@@ -99,6 +99,7 @@ def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[st
         run_dir=result.run_dir,
         source_path=result.best_source_path,
         chosen=result.chosen,
+        measured_again=result.measured_again,
         failures=result.uncertified,
         replay=report.get("replay"),
     )
@@ -190,13 +191,14 @@ def winner_lines(
     run_dir: Path,
     source_path: Path | None,
     chosen: str = "",
+    measured_again: str = "",
     failures: Mapping[str, str] | None = None,
     replay: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Return the lines on a run's best kernel: its speedups, why it is not certified, and where its files lie.
 
-    `chosen` says over which kernel it was chosen, `failures` are of the kernels whose certification was tried, `replay` is
-    result.json's.
+    `chosen` says over which kernel it was chosen, `measured_again` how far its certificate is from the search; `failures`
+    are of the kernels whose certification was tried, `replay` is result.json's.
     """
     failed = failures or {}
     others = others_tried(best["id"] if best else None, failed)
@@ -212,7 +214,7 @@ def winner_lines(
     is_replayed = bool(replay and replay["times"])  # which is said at the top: nothing is certified then
     times = medians_words(best["median_ms"], best.get("reference_ms"), best["speedup"])
     lines.append(f"{times}, {best['precision_class']}{_labels(best, is_replayed=is_replayed)}")
-    lines += [chosen] if chosen else []
+    lines += [words for words in (chosen, measured_again) if words]
     if not certified and not is_replayed:
         lines.append(f"not certified: {why_uncertified(best, state, failed)}")
     lines += tried

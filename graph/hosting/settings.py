@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 from typing_extensions import TypedDict
 
 from ridgeline.checkpoints.runs.folders import read_run
+from ridgeline.graph.session.argument_words import ARGUMENTS, as_sentence
 from ridgeline.graph.session.arguments import checked, model_names
 from ridgeline.graph.session.options import RUNS, SearchRequest, default_run_dir
 from ridgeline.graph.session.problem import find_problem
@@ -27,6 +28,9 @@ _SHORTCUTS = ("rounds", "ideas", "implementations", "strategy")
 """Settings of `search` that stand beside it."""
 
 
+_SAID = {name: as_sentence(words) for name, words in ARGUMENTS.items()}
+
+
 class HostedSearch(TypedDict, total=False):
     """The search of each thread of a host's graph; what is left out is the problem's, or the default of `search`."""
 
@@ -34,16 +38,16 @@ class HostedSearch(TypedDict, total=False):
         str | dict[str, Any],
         Field(description="A problem.yaml, its folder, a shipped problem's name, or the keys of a problem.yaml."),
     ]
-    device: Annotated[str, Field(description="cpu, cuda or cuda:N.")]
-    models: Annotated[list[str], Field(description="Such as openai:o3 or mailbox; none: the problem's, else offline.")]
-    rounds: Annotated[int, Field(description="Rounds of ideas.")]
-    ideas: Annotated[int, Field(description="Ideas of a round.")]
-    implementations: Annotated[int, Field(description="Kernels written for each idea.")]
-    strategy: Annotated[str, Field(description="branch or revision.")]
+    device: Annotated[str, Field(description=_SAID["device"])]
+    models: Annotated[list[str], Field(description=_SAID["models"])]
+    rounds: Annotated[int, Field(description=_SAID["rounds"])]
+    ideas: Annotated[int, Field(description=_SAID["ideas"])]
+    implementations: Annotated[int, Field(description=_SAID["implementations"])]
+    strategy: Annotated[str, Field(description=_SAID["strategy"])]
     search: Annotated[dict[str, Any], Field(description="Further keys of a problem.yaml's search section.")]
-    budget: Annotated[dict[str, float], Field(description="usd, tokens, wall_s, gpu_s.")]
-    rng_seed: Annotated[int, Field(description="Seed of the search's random decisions.")]
-    bank: Annotated[str, Field(description="A seed bank; left out: none.")]
+    budget: Annotated[dict[str, float], Field(description=f"usd, tokens, wall_s, gpu_s: {ARGUMENTS['budget']}.")]
+    rng_seed: Annotated[int, Field(description=_SAID["rng_seed"])]
+    bank: Annotated[str, Field(description=_SAID["bank"])]
     runs_dir: Annotated[str, Field(description="Holds a folder for each thread and problem; left out: runs.")]
 
 

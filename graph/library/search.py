@@ -52,18 +52,31 @@ async def asearch(
 ) -> SearchResult:
     """Search for a faster kernel and return the verified best one; `asearch` lets the event loop go on, `search` blocks.
 
-    `problem` is a problem.yaml, its folder, the name of a shipped problem, or a loaded ProblemSpec. Without `models` the
-    problem's are used, else the keyless one. The run folder defaults to `runs/<problem>-<time>-<process>`, with `resume`
-    to the problem's newest unfinished run in `runs`. With `park` it returns in state `waiting` where every branch waits
-    for a mailbox or a batch. `stop.request_drain()`, from any thread, ends it after the steps in flight in state
-    `stopped`; `search` does so at an interrupt and raises KeyboardInterrupt then, at a second one without those steps.
-    `budget` limits the finding of kernels. Timing PyTorch's compiled configurations and certifying the best kernel take
-    minutes more; a stop bounds these too, and a resumed search goes on with them. `config` goes to LangGraph.
-
-    `replay` is a recorded run, its name in `runs`, or a file of `ridgeline export --replay`: its models' answers are given
-    again, with `replay_timings` its measurements too. It brings the problem, the models and the random seed along. A call
-    that was not recorded goes to the model `replay_else`; without one its answer is left out, or with `replay_strict` the
-    search ends there.
+    Args:
+        problem: a problem.yaml, its folder, the name of a shipped problem, or a loaded ProblemSpec.
+        device: cpu, cuda or cuda:N.
+        models: provider:name, as openai:o3; `offline` needs no key; left out: the problem's, else offline. One or several.
+        run_dir: the run's folder; left out: `runs/<problem>-<time>-<process>`, with `resume` the problem's newest
+            unfinished run in `runs`.
+        rounds: rounds of ideas before the search ends; with `resume`, extend a search that is over to this many rounds.
+        ideas: new ideas a round.
+        implementations: kernels written for each idea, side by side.
+        strategy: `branch`: many ideas a round; `revision`: one lineage, one idea at a time, no idea memory.
+        budget: limits of finding kernels; timing PyTorch's compiled configurations and the certificate take minutes more.
+            A stop bounds these too, and a resumed search goes on with them.
+        rng_seed: random seed of the search's choices.
+        resume: go on with a run that was stopped, parked or killed, or whose budget was spent.
+        park: end where every branch waits for answers; a resumed search goes on. It returns in state `waiting` then.
+        bank: a seed bank, the fastest kernels of earlier searches; left out: none.
+        replay: a recorded run, its name in `runs`, or a file of `ridgeline export --replay`: its models' answers are given
+            again. It brings the problem, the models and the random seed along.
+        replay_timings: give its measurements again too.
+        replay_else: the model that a call which was not recorded goes to; without one its answer is left out.
+        replay_strict: end at such a call.
+        on_event: called with each event.
+        stop: `stop.request_drain()`, from any thread, ends the search after the steps in flight, in state `stopped`.
+            `search` does so at an interrupt and raises KeyboardInterrupt then, at a second one without those steps.
+        config: goes to LangGraph.
 
     Raises:
         InputError: invalid input; one line says how to fix it.

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ridgeline.checkpoints.archive import FILE_NAME
 from ridgeline.graph.library.agents.offers import problem_of_agent
 from ridgeline.graph.mcp.runs import place_of
+from ridgeline.graph.session.argument_words import LIMITS
 from ridgeline.graph.session.options import default_run_dir
 from ridgeline.graph.session.problem import find_problem
 from ridgeline.problems.spec import ProblemSpec, shipped_problems
@@ -22,10 +23,10 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    usd: float | None = Field(None, gt=0, description="US dollars of model calls")
-    tokens: int | None = Field(None, ge=1, description="input + output tokens")
-    wall_s: float | None = Field(None, gt=0, description="seconds on the clock for finding kernels")
-    gpu_s: float | None = Field(None, gt=0, description="seconds of GPU time")
+    usd: float | None = Field(None, gt=0, description=LIMITS["usd"])
+    tokens: int | None = Field(None, ge=1, description=LIMITS["tokens"])
+    wall_s: float | None = Field(None, gt=0, description=LIMITS["wall_s"])
+    gpu_s: float | None = Field(None, gt=0, description=LIMITS["gpu_s"])
 
 
 def named_problem(named: str) -> ProblemSpec:

@@ -35,6 +35,7 @@ from ridgeline.graph.mcp.runs import find, list_runs, uri_of
 from ridgeline.graph.mcp.starting import Limits, named_problem, new_run_dir, words_of
 from ridgeline.graph.mcp.watching import Watching, found_in
 from ridgeline.graph.session.answering import give_answer
+from ridgeline.graph.session.argument_words import ARGUMENTS, MAX_ROUNDS
 from ridgeline.graph.session.arguments import whole_source
 from ridgeline.graph.session.stopping import ask_to_stop
 from ridgeline.problems.spec import ProblemSpec, load_problem, shipped_problems
@@ -51,7 +52,7 @@ Count = Annotated[int | None, Field(ge=1, le=1_000_000)]
 ProblemWord = Annotated[
     str, Field(description="absolute path of a problem.yaml or of its folder, or a name of list_problems")
 ]
-Device = Annotated[str, Field(description="cpu, cuda or cuda:N")]
+Device = Annotated[str, Field(description=ARGUMENTS["device"])]
 # A text that may be left out is "", never None: of the text of any other type FastMCP reads JSON where it finds some.
 Ctx = Context[Any, Any, Any]
 
@@ -90,21 +91,16 @@ class Tools:
         device: Device = "cpu",
         models: Annotated[
             list[str] | None,
-            Field(
-                description="provider:name, as openai:o3; `mailbox`: you answer by next_request and answer; `offline` needs "
-                "no key. Default: the problem's, else offline"
-            ),
+            Field(description=f"{ARGUMENTS['models']}; `mailbox`: you answer by next_request and answer"),
         ] = None,
-        rounds: Count = None,
-        ideas: Annotated[Count, Field(description="ideas a round")] = None,
-        implementations: Annotated[Count, Field(description="kernels of each idea")] = None,
-        budget: Limits | None = None,
+        rounds: Annotated[Count, Field(description=ARGUMENTS["rounds"])] = None,
+        ideas: Annotated[Count, Field(description=ARGUMENTS["ideas"])] = None,
+        implementations: Annotated[Count, Field(description=ARGUMENTS["implementations"])] = None,
+        budget: Annotated[Limits | None, Field(description=ARGUMENTS["budget"])] = None,
         run: Annotated[
             str, Field(description="the new run's name, or an absolute folder; default PROBLEM-TIME-PROCESS")
         ] = "",
-        park: Annotated[
-            bool, Field(description="end the process while only answers are missing; resume_search goes on")
-        ] = False,
+        park: Annotated[bool, Field(description=ARGUMENTS["park"])] = False,
     ) -> RunStatus:
         """Begin a search for a faster kernel and return its run at once; the search goes on by itself.
 
@@ -123,9 +119,9 @@ class Tools:
         *,
         run: Run,
         ctx: Ctx,
-        rounds: Annotated[Count, Field(description="extend a search that is over to this many rounds")] = None,
-        budget: Annotated[Limits | None, Field(description="replaces single limits")] = None,
-        park: Annotated[bool, Field(description="as of start_search")] = False,
+        rounds: Annotated[Count, Field(description=MAX_ROUNDS)] = None,
+        budget: Annotated[Limits | None, Field(description=f"{ARGUMENTS['budget']}; replaces single limits")] = None,
+        park: Annotated[bool, Field(description=ARGUMENTS["park"])] = False,
     ) -> RunStatus:
         """Go on with a search that was stopped, parked or killed, or whose budget was spent; nothing stored is repeated."""
         run_dir = await asyncio.to_thread(find, self._config.runs_dir, run)
@@ -142,7 +138,7 @@ class Tools:
         *,
         run: Run,
         ctx: Ctx,
-        seconds: Annotated[int, Field(ge=1, le=LONGEST_WAIT_S)] = 30,
+        seconds: Annotated[int, Field(ge=1, le=LONGEST_WAIT_S, description="how long to wait at most")] = 30,
         seen: Annotated[
             str, Field(description="`seen` of the status that you know: returns once the run differs from that")
         ] = "",

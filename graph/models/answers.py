@@ -86,6 +86,14 @@ def counted(stated: Usage, *, sent: str, text: str) -> Usage:
     )
 
 
+def paid(stated: Usage, *, sent: str) -> Usage:
+    """Return the tokens of an answer that cannot be read: those that are known, and at least what was sent.
+
+    Of its output nothing is known but bytes, which may be a proxy's page as well as a kernel.
+    """
+    return dataclasses.replace(stated, input_tokens=stated.input_tokens or prompt_tokens(sent))
+
+
 def _count(counts: Any, name: str) -> int:
     stated = counts.get(name)
     is_number = isinstance(stated, int | float) and not isinstance(stated, bool) and not math.isnan(stated)

@@ -13,6 +13,7 @@ class ModelUnavailable(EngineError):
         """`usage` is the call's consumption, which is paid without an answer too."""
         super().__init__(message)
         self.usage = usage or Usage()
+        self.is_answered = False  # an answer came, and is paid although it cannot be used
 
 
 class Unrecorded(ModelUnavailable):
@@ -28,6 +29,7 @@ class NoText(ModelUnavailable):
     def __init__(self, message: str, usage: Usage | None = None, *, advice: str) -> None:
         super().__init__(message, usage)
         self.advice = advice
+        self.is_answered = True
 
 
 class ReplyTooLong(NoText):

@@ -12,6 +12,7 @@ from ridgeline.graph.models.answers import (
     counted,
     finish_reason,
     is_truncated,
+    paid,
     refusal_of,
     text_of,
     usage_of,
@@ -95,7 +96,8 @@ class LangChainModel:
         except RidgelineError as error:
             error.args = tuple(without_keys(each, self._keys) if isinstance(each, str) else each for each in error.args)
             if isinstance(error, ModelUnavailable):
-                error.usage = self._priced(error.usage, time.monotonic() - started)
+                usage = paid(error.usage, sent=f"{prompt}{partial}") if error.is_answered else error.usage
+                error.usage = self._priced(usage, time.monotonic() - started)
             raise
 
     async def held_back(self, request: IdeationRequest | KernelRequest) -> tuple[str, dict[str, Any]]:

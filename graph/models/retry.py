@@ -148,7 +148,9 @@ def unreadable(model: str, error: BaseException) -> ModelUnavailable:
     counts: Any = getattr(getattr(error, "completion", None), "usage", None)
     tokens_in, tokens_out = (getattr(counts, name, None) or 0 for name in ("prompt_tokens", "completion_tokens"))
     usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out)
-    return ModelUnavailable(f"{model} gave no usable answer: {type(error).__name__}: {first_line(error)}", usage)
+    failure = ModelUnavailable(f"{model} gave no usable answer: {type(error).__name__}: {first_line(error)}", usage)
+    failure.is_answered = True
+    return failure
 
 
 async def with_retries(

@@ -54,6 +54,9 @@ class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         response = await self._client.send(request, stream=True)
         try:
             body = self._hidden(await self._read(response))
+        except ModelUnavailable as error:
+            error.is_answered = response.is_success
+            raise
         finally:
             await response.aclose()
         if call is not None and response.is_success:

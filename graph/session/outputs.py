@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.history.chosen import chosen_words
+from ridgeline.checkpoints.history.measured_again import measured_again_words
 from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 
@@ -35,6 +36,7 @@ class SearchResult:
     unjudged: int = 0  # kernels without a verdict: of a search in state `waiting`, those that wait for its device
     uncertified: Mapping[str, str] = field(default_factory=dict)  # kernels whose certificate failed: why, by id
     chosen: str = ""  # why another kernel, whose own timing ranks first, is not the best one
+    measured_again: str = ""  # both figures, where the certificate's is outside of the search's interval
     reason: str = ""  # the stop rule that ended it, in words
     report: dict[str, Any]  # the content of result.json
 
@@ -60,6 +62,7 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
         unjudged=len(unjudged(archive)),
         uncertified=failures_of(certificate),
         chosen=chosen_words(archive, best_id),
+        measured_again=measured_again_words(archive, best_id),
         reason=archive.run().stop_reason or "",
         rounds=int(report.get("rounds", 0)),
         best_id=best_id,

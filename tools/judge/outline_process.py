@@ -27,11 +27,12 @@ class OutlineProcess:
         memory_bytes: int = MEMORY_BYTES,
         with_graphs: bool = False,
         with_calls: bool = False,
+        niceness: int = 0,
     ) -> None:
         """Start the process, which imports torch for seconds; each reference then takes a fraction of one.
 
         `limit_s` and `memory_bytes` hold for each reference; `with_graphs` describes each too, `with_calls` says how it is
-        called.
+        called; `niceness` is that of nice(1).
         """
         self._terms = OutlineRequest(
             source="", limit_s=limit_s, memory_bytes=memory_bytes, with_graph=with_graphs, with_call=with_calls
@@ -44,6 +45,8 @@ class OutlineProcess:
             stdout=subprocess.PIPE,
             text=True,
         )
+        if niceness:
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, niceness)
 
     def outline(self, reference_source: str, tolerance: PrecisionClass = PrecisionClass.FP32) -> Outline:
         """Return what can be told of a reference without running it for real.
@@ -64,15 +67,18 @@ class OutlineProcess:
             raise EngineError(f"the process that outlines references ended with status {self._process.wait()}")
         return Outline.from_json(json.loads(line))
 
+    def close(self) -> None:
+        """End the process; its child, if it has one, ends with it."""
+        self._process.kill()
+        self._process.communicate()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End the process; its child, if it has one, ends with it."""
-        self._process.kill()
-        self._process.communicate()
+        self.close()
 
 
 def explain_no_room(reference_source: str, tolerance: PrecisionClass, device: Device) -> str:

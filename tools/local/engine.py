@@ -7,14 +7,16 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ridgeline.tools.build.compiler import Compiler
-from ridgeline.tools.engine import CompileTask, Task
+from ridgeline.tools.engine import CompileTask, DescribeTask, Task
 from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError
 from ridgeline.tools.local.evaluator_process import EvaluatorProcess, evaluator_command
+from ridgeline.tools.local.first_look import held_to_describe
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.places import default_cache_dir
@@ -168,17 +170,21 @@ class _DeviceSlot:
         self._turn = asyncio.Lock()
 
     async def ask(self, task: Task[Any]) -> dict[str, Any]:
-        held = self._lock.exclusive if task.holds_device_alone else self._lock.shared
         self.waiting += 1
         had_to_wait = self._turn.locked()
         try:
             async with self._turn:
                 if had_to_wait:
                     self._waits.check_begin()
-                async with held():
+                async with self._held(task):
                     return await self.evaluator.ask(task, task.timeout_s + task.candidate_s)
         finally:
             self.waiting -= 1
+
+    def _held(self, task: Task[Any]) -> AbstractAsyncContextManager[None]:
+        if isinstance(task, DescribeTask):
+            return held_to_describe(self._lock, task.problem)
+        return self._lock.exclusive() if task.holds_device_alone else self._lock.shared()
 
 
 class _Builder:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from platformdirs import site_cache_path, user_cache_path, user_data_path
 
 from ridgeline.tools.errors import DeviceError
+from ridgeline.tools.machine.whole_files import remove_leftovers, whole_file
 
 _LOCK_FOLDERS = (Path("/run/lock/ridgeline"), Path("/tmp/ridgeline-locks"))  # noqa: S108  every user finds the same folder, $TMPDIR or not
 _FOLDER_PATIENCE_S = 1.0  # between another process's mkdir and chmod
@@ -93,15 +93,9 @@ def replace_json(path: Path, content: dict[str, Any]) -> None:
         OSError: the folder cannot be made or written, or the disk is full; nothing is left behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, suffix=".tmp", encoding="utf-8") as file:
-        fresh = Path(file.name)
-        try:
-            json.dump(content, file, indent=1)
-            file.flush()
-            fresh.replace(path)
-        except BaseException:
-            fresh.unlink(missing_ok=True)
-            raise
+    with whole_file(path) as file:
+        json.dump(content, file, indent=1)
+    remove_leftovers(path.parent)
 
 
 def is_older(path: Path, seconds: float) -> bool:

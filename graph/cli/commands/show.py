@@ -16,14 +16,24 @@ from rich.text import Text
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.history.chosen import chosen_words
+from ridgeline.checkpoints.history.lineage import figures, finding
+from ridgeline.checkpoints.history.measured_again import measured_again_words
 from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.history.repeated_sources import repeat_words
-from ridgeline.checkpoints.report.wording import EAGER_TIMES, author_words, ending, replay_words, stage_words
+from ridgeline.checkpoints.report.wording import (
+    EAGER_TIMES,
+    author_words,
+    ending,
+    figure_words,
+    replay_words,
+    stage_words,
+)
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import find_run, matching_runs, read_run, run_folders, state_now
+from ridgeline.checkpoints.runs.folders import find_run, matching_runs, state_now
 from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 from ridgeline.graph.cli.console import make_console
+from ridgeline.graph.cli.listed_runs import list_runs
 from ridgeline.graph.cli.profile_lines import profile_lines, stored_profile
 from ridgeline.graph.cli.summary import device_name, refused_lines, round_lines, waiting_words, winner_lines
 from ridgeline.graph.search.ideas.user_ideas import left_over
@@ -32,7 +42,7 @@ from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Profile
 from ridgeline.tools.records.vocabulary import RunState
-from ridgeline.tools.wording import counted, usd_words
+from ridgeline.tools.wording import counted, ratio_words, usd_words
 
 WIDE = 100
 """Columns from which on a row holds a title of some 40 letters beside category, model and an error."""
@@ -48,13 +58,15 @@ def execute(args: argparse.Namespace) -> int:
     if args.web or args.port is not None:
         return _serve(console, args)
     if args.run is None:
-        return _list_runs(console, as_json=args.json)
+        return list_runs(console, as_json=args.json)
     run, matches = _chosen(args.run)
     with Archive.open_read_only(run) as archive:
         if args.profile:
-            return _print_profile(console, stored_profile(archive, args.profile), args)
+            profile = stored_profile(archive, args.profile)
+            return _print_profile(console, profile, figures(finding(archive, args.profile)), args)
         shown = show_run(archive)
-        chosen = chosen_words(archive, shown["best"]["id"] if shown["best"] else None)
+        best_id = shown["best"]["id"] if shown["best"] else None
+        why = {"chosen": chosen_words(archive, best_id), "measured_again": measured_again_words(archive, best_id)}
         record = archive.run()
         told_in_vain = left_over(archive)
         without_verdict = len(unjudged(archive))
@@ -70,7 +82,7 @@ def execute(args: argparse.Namespace) -> int:
     for line in [*lines, *refused_lines(refused, run)]:
         console.print(line, markup=False, soft_wrap=True)
     is_running = state == RunState.RUNNING
-    _print_winner(console, shown, run, chosen, is_running=is_running)
+    _print_winner(console, shown, run, why, is_running=is_running)
     _print_baselines(console, shown)
     for line in round_lines(shown["rounds"]):
         console.print(line, markup=False, soft_wrap=True)
@@ -129,33 +141,18 @@ def _steering(run: Path) -> str:
     return f'ridgeline idea {name} "…", ridgeline seed {name} FILE, ridgeline stop {name}'
 
 
-def _print_profile(console: Console, profile: Profile, args: argparse.Namespace) -> int:
+def _print_profile(console: Console, profile: Profile, found: dict[str, Any], args: argparse.Namespace) -> int:
+    """Print what the search found of a kernel and its profile; the profile alone with `--json`."""
     if args.json:
         told = {name: value for name, value in profile.to_json().items() if args.counters or name != "details"}
         sys.stdout.write(json.dumps(told, indent=2) + "\n")
         return 0
-    for line in profile_lines(profile, with_counters=args.counters):
+    for line in [f"{args.profile}: {figure_words(found)}", *profile_lines(profile, with_counters=args.counters)]:
         console.print(line, markup=False, soft_wrap=True)
     return 0
 
 
-def _list_runs(console: Console, *, as_json: bool) -> int:
-    """Print every run of ./runs, oldest first, with its problem and how it ended."""
-    found = [(run, record) for run in run_folders(RUNS) if (record := read_run(run)) is not None]
-    if as_json:
-        listed = [
-            {"run": run.name, "problem": record.problem_name, "state": state_now(run, record)} for run, record in found
-        ]
-        sys.stdout.write(json.dumps(listed, indent=2) + "\n")
-        return 0
-    for run, record in found:
-        console.print(f"{run.name}  {ending(state_now(run, record), record.stop_reason)}", markup=False, soft_wrap=True)
-    if not found:
-        console.print(f"there is no run in {RUNS}; ridgeline run quickstart begins one", markup=False, soft_wrap=True)
-    return 0
-
-
-def _print_winner(console: Console, shown: dict[str, Any], run: Path, chosen: str, *, is_running: bool) -> None:
+def _print_winner(console: Console, shown: dict[str, Any], run: Path, why: dict[str, str], *, is_running: bool) -> None:
     """Print the kernel that the run stands for, why it is not certified, and where its source lies."""
     best = shown["best"]
     lines = winner_lines(
@@ -164,7 +161,7 @@ def _print_winner(console: Console, shown: dict[str, Any], run: Path, chosen: st
         certified=certifies(shown["certificate"], best["id"] if best else None),
         run_dir=run,
         source_path=run / best["source_path"] if best and best["source_path"] else None,
-        chosen=chosen,
+        **why,
         failures=failures_of(shown["certificate"]),
         replay=shown["replay"],
     )
@@ -190,7 +187,8 @@ def _print_ideas(console: Console, shown: dict[str, Any], *, is_running: bool) -
     table = Table("idea", "title", *columns, "best", box=None, pad_edge=False)
     for idea in shown["ideas"]:
         failure = idea["failure"][:60] if is_wide else idea["failure"].partition(" ")[0]
-        outcome = f"{idea['best_speedup']:.2f}x" if idea["best_speedup"] else failure or unjudged
+        interval = idea["best_speedup_ci95"] if is_wide else None
+        outcome = ratio_words(idea["best_speedup"], interval) if idea["best_speedup"] else failure or unjudged
         if repeat := repeat_words(idea["same_source_as"] or ""):
             outcome = f"{outcome}, {repeat}"
         about = (Text(author_words(idea["model"])), *((idea["category"],) if is_wide else ()))
@@ -206,8 +204,7 @@ def _print_lineage(console: Console, lineage: list[dict[str, Any]]) -> None:
         return
     console.print("lineage of the best, newest first, each with its figure in the search:")
     for step in lineage:
-        speedup = f"{step['speedup']:.2f}x" if step.get("speedup") else "-"
-        console.print(f"  {step['id']:<16} {speedup:>7}  {_source(step)}", markup=False, soft_wrap=True)
+        console.print(f"  {step['id']:<16} {figure_words(step)}: {_source(step)}", markup=False, soft_wrap=True)
 
 
 def _source(step: dict[str, Any]) -> str:

@@ -190,7 +190,7 @@ def test_a_damaged_archive_is_said_in_one_line(runs: Path, command: list[str]) -
     ("harm", "says"),
     [
         (lambda archive: os.truncate(archive, 100), "archive.sqlite: the database is damaged"),
-        (lambda archive: os.truncate(archive, 0), "archive.sqlite: not a Ridgeline archive"),
+        (lambda archive: os.truncate(archive, 0), "archive.sqlite: holds nothing yet"),
         (
             lambda archive: archive.write_bytes(Path(sys.executable).read_bytes()[:4096]),
             "archive.sqlite: not a Ridgeline archive",

@@ -14,12 +14,16 @@ from tests.graph.session.test_killed import reply_to
 from tests.graph.session.test_session import SETTINGS
 
 from ridgeline.checkpoints.report.figures import usd_text
+from ridgeline.graph.models.allowance import prompt_tokens
+from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.prices import Tariff, price_of
 from ridgeline.graph.models.registry import make_model
 from ridgeline.graph.models.requests import Usage
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search
 from ridgeline.problems.model_calls import PriceSettings
+from ridgeline.problems.spec import Budget
+from ridgeline.tools.errors import OutOfBudget
 
 pytestmark = pytest.mark.usefixtures("keys")
 ANSWER = Answer(KERNEL, input_tokens=1000, output_tokens=50, cached_tokens=800)
@@ -40,6 +44,43 @@ async def test_cached_tokens_cost_their_own_price_and_thought_is_counted(
     assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens, usage.reasoning_tokens) == (1000, 800, 50, 8)
     assert usage.usd == pytest.approx((200 * 1.0 + 800 * 0.5 + 50 * 10.0) / 1e6)
     assert stored is not None and (stored["cached_tokens"], stored["reasoning_tokens"]) == (800, 8)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("body", [b"<html>busy</html>", b'{"id": "c1", "choices": [{"mess', b"\xff\xfe\x00"])
+async def test_an_answer_that_cannot_be_read_costs_at_least_what_was_sent(
+    body: bytes, protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve(lambda n, request: Answer(body=body)) as server:
+        monkeypatch.setattr("ridgeline.graph.models.registry.OPENAI_URL", f"{server.url}/v1")
+        model = model_of(protocol, server)
+        with asked(tmp_path, model) as given:
+            with pytest.raises(ModelUnavailable, match="no usable answer"):
+                await given.models.write("r1i0v0a0:write", model.name, kernel())
+            [call] = given.journal.calls("failed")
+    sent = prompt_tokens(server.requests[0]["prompt"])
+    assert call["input_tokens"] == sent > 0 and call["output_tokens"] == 0
+    assert call["usd"] == pytest.approx(sent * 1.0 / 1e6)
+
+
+@pytest.mark.parametrize(("encoding", "status", "is_paid"), [("br", 200, True), ("br", 500, False)])
+async def test_only_an_answer_is_paid_and_no_error_of_the_server(encoding: str, status: int, is_paid: bool) -> None:
+    answer = Answer(status=status, headers={"content-encoding": encoding}, body=b"x")
+    with serve(lambda n, request: answer) as server, pytest.raises(ModelUnavailable, match="packed as") as caught:
+        await model_of("chat", server).write(kernel())
+    assert (caught.value.usage.input_tokens > 0) is is_paid
+
+
+async def test_a_search_ends_at_its_budget_although_no_answer_can_be_read(tmp_path: Path) -> None:
+    with serve(lambda n, request: Answer(body=b"<html>busy</html>")) as server:
+        model = model_of("chat", server)
+        with asked(tmp_path, model, budget=Budget(tokens=20_000)) as given:
+            for number in range(60):
+                with pytest.raises((ModelUnavailable, OutOfBudget)) as caught:
+                    await given.models.write(f"r1i0v{number}a0:write", model.name, kernel())
+                if isinstance(caught.value, OutOfBudget):
+                    break
+    assert isinstance(caught.value, OutOfBudget) and len(server.requests) < 60
 
 
 @pytest.mark.parametrize("model", ["openai:o3", "google_genai:gemini-2.5-pro"])

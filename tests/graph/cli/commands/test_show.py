@@ -16,16 +16,19 @@ from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.idea_results import idea_results
+from ridgeline.checkpoints.history.lineage import figures
 from ridgeline.checkpoints.report.outputs import write_run_outputs
-from ridgeline.checkpoints.report.wording import EAGER_TIMES
+from ridgeline.checkpoints.report.wording import EAGER_TIMES, ending, figure_words
 from ridgeline.checkpoints.run_record import KEYLESS, RunRecord
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.cli import main
 from ridgeline.graph.cli.commands.show import execute
+from ridgeline.graph.cli.summary import closing_lines
+from ridgeline.graph.session.outputs import write_result
 from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.results import Evaluation, Profile, StageTime
-from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
-from ridgeline.tools.wording import counted
+from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, RunState, Status
+from ridgeline.tools.wording import counted, ratio_words
 
 
 def asked_for(**words: object) -> argparse.Namespace:
@@ -55,9 +58,45 @@ async def test_show_tells_the_winner_and_its_path_first(
     assert lines[at + 1] == f"  {EAGER_TIMES}", "the terminal wraps a line, not the command"
     at = next(number for number, line in enumerate(lines) if line.startswith("lineage of the best"))
     assert lines[at].endswith("each with its figure in the search:")
-    assert f"  {best['id']:<16} " in lines[at + 1] and best["idea"] in lines[at + 1]
+    found = search.archive.own_evaluation(best["id"])
+    assert found and found.timing and found.speedup
+    figure = ratio_words(found.speedup, found.speedup_interval, unit="eager")
+    assert lines[at + 1].startswith(f"  {best['id']:<16} {figure}, {found.timing.median_ms:.4f} ms: {best['idea']}")
     page = (run_dir / "report.html").read_text()
     assert EAGER_TIMES in page and "The medians here are the certificate&#39;s" in page
+
+
+async def test_show_has_the_figures_of_each_kernel_that_it_lists(
+    search: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await search.run(search.context(rounds=1))
+    run_dir = search.archive.path.parent
+    assert main(["show", str(run_dir), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    first, best = told["lineage"][0], told["best"]
+    kept = search.archive.evaluation(best["id"])
+    assert kept and first["speedup_ci95"] == kept.speedup_interval and first["reason_code"] == "none"
+    [idea] = [each for each in told["ideas"] if each["best_candidate_id"] == best["id"]]
+    assert (idea["best_speedup_ci95"], idea["best_median_ms"]) == (first["speedup_ci95"], first["median_ms"])
+    interval = ratio_words(idea["best_speedup"], idea["best_speedup_ci95"])
+    assert interval in shown(search, capsys, monkeypatch, 100)
+    monkeypatch.setattr("ridgeline.graph.cli.listed_runs.RUNS", run_dir.parent)
+    assert main(["show"]) == 0
+    figure = ratio_words(best["speedup"], best["speedup_ci95"], unit="eager")
+    line = f"{run_dir.name}  {ending(told['state'], None)}; winner {figure}: {best['id']}"
+    assert line in capsys.readouterr().out.splitlines()
+    assert main(["show", "--json"]) == 0
+    [listed] = [each for each in json.loads(capsys.readouterr().out) if each["run"] == run_dir.name]
+    assert (listed["best_id"], listed["speedup"], listed["certified"]) == (best["id"], best["speedup"], True)
+
+
+def test_a_kernel_without_a_figure_is_told_by_its_end() -> None:
+    nothing = figures(None)
+    assert figure_words(nothing) == "not judged"
+    wrong = {"status": "wrong", "reason_code": "wrong_values", "reason": "21 of 64 are wrong"}
+    assert figure_words(nothing | wrong) == "wrong (wrong_values): 21 of 64 are wrong"
+    assert figure_words(nothing | {"status": "ok"}) == "right, not timed"
+    assert figure_words(nothing | {"status": "ok", "speedup": 1.5, "median_ms": 2.0}) == "1.50x eager, 2.0000 ms"
 
 
 async def test_show_in_json_names_the_best_kernels_file_once_it_holds_that_kernel(
@@ -114,6 +153,20 @@ async def test_show_explains_the_fastest_kernels_refusal_and_names_the_others_in
     assert f"not certified ({reason.replace(chr(39), '&#39;')})" in page
 
 
+async def test_a_certificate_outside_of_the_searchs_interval_is_told_with_both_figures(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// speed 4.40\n// certified 2.29\n"})
+    output = await search.run(search.context(rounds=1, ideas=1, implementations=1))
+    assert output["certified"]
+    words = "the search measured 4.40x (4.36 to 4.44); the certificate's fresh measurements say 2.29x (2.27 to 2.31)"
+    assert f"         {words}" in shown(search, capsys, monkeypatch, 120).splitlines()
+    run_dir = search.archive.path.parent
+    result = write_result(run_dir, search.archive, RunState.FINISHED)
+    assert f"         {words}" in closing_lines(result)
+    assert f"T{words[1:]}.".replace("'", "&#39;") in (run_dir / "report.html").read_text()
+
+
 async def test_show_leaves_category_and_model_out_where_the_terminal_is_narrow(
     search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +192,10 @@ async def test_a_kernel_for_a_users_idea_that_repeats_an_earlier_one_is_not_show
     told = {event["candidate_id"]: event["same_source_as"] for event in search.events_named("candidate_done")}
     assert (told[first], told[second]) == ("", first)
     lines = shown(search, capsys, monkeypatch, 140).splitlines()
-    assert any(line.startswith("r2i0 ") and f"1.50x, same source as {first}" in line for line in lines)
+    assert any(
+        line.startswith("r2i0 ") and re.search(rf"1\.50x \(\S+ to \S+\), same source as {first}", line)
+        for line in lines
+    )
     page = (
         write_run_outputs(search.archive.path.parent, search.archive),
         search.archive.path.with_name("report.html"),
@@ -161,7 +217,7 @@ async def test_show_of_a_name_takes_the_newest_run_and_show_alone_lists_them(
     assert lines[0] == "the newest of the 2 runs called toy…; ridgeline show lists all"
     assert lines[1] == "toy (toy-0902): finished: no model had a further idea"
     assert execute(asked_for(run=None, json=False, profile=None)) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "toy-0901  finished: no gain in 3 rounds"
+    assert capsys.readouterr().out.splitlines()[0] == "toy-0901  finished: no gain in 3 rounds", "no kernel, no figure"
     assert execute(asked_for(run=None, json=True, profile=None)) == 0
     assert [run["state"] for run in json.loads(capsys.readouterr().out)] == ["stalled", "stalled"]
 
@@ -207,7 +263,11 @@ async def test_profile_of_a_kernel_is_one_paragraph_and_its_counters_are_shown_o
         assert execute(asked_for(**asked)) == 0
         return capsys.readouterr().out
 
-    assert told() == "It waits for memory.\n  gemm                      59%  0.5 ms a call\n"
+    found = search.archive.evaluation(best)
+    assert found and found.speedup and found.timing
+    figure = ratio_words(found.speedup, found.speedup_interval, unit="eager")
+    head = f"{best}: {figure}, {found.timing.median_ms:.4f} ms\n"
+    assert told() == f"{head}It waits for memory.\n  gemm                      59%  0.5 ms a call\n"
     assert told(counters=True).endswith("  spills = 3\n")
     assert "details" not in json.loads(told(json=True))
     assert json.loads(told(json=True, counters=True))["details"] == {"spills": 3.0}
@@ -274,7 +334,7 @@ async def test_the_profile_of_a_tuned_kernel_is_found(search: Search, capsys: py
     fields = {"fraction_of_floor": None, "achieved_gbps": None, "achieved_gflops": None}
     profile = Profile(bound="memory", paragraph="It waits for memory.", **fields)
     search.archive.save("profiles", "of-the-point", "r1i0v0a0t1", profile)
-    assert profile_of(search, "r1i0v0a0t1", capsys) == "It waits for memory.\n"
+    assert profile_of(search, "r1i0v0a0t1", capsys).endswith(" ms\nIt waits for memory.\n")
 
 
 async def test_why_a_kernel_has_no_profile_is_told_as_it_is(search: Search, capsys: pytest.CaptureFixture[str]) -> None:

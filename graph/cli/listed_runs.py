@@ -1,0 +1,63 @@
+"""The list of runs that `ridgeline show` prints without a run's name."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.report.wording import doubt, ending, name_of_place
+from ridgeline.checkpoints.result import choose_best
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs.folders import read_run, run_folders, state_now
+from ridgeline.checkpoints.storage.strict_json import finite
+from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.graph.session.options import RUNS
+from ridgeline.tools.errors import StorageError
+from ridgeline.tools.wording import ratio_words
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def list_runs(console: Console, *, as_json: bool) -> int:
+    """Print every run of ./runs, oldest first, with its problem, how it ended and its best kernel's figure."""
+    found = [(run, record) for run in run_folders(RUNS) if (record := read_run(run)) is not None]
+    listed = [_entry(run, record) for run, record in found]
+    if as_json:
+        sys.stdout.write(json.dumps(finite(listed), indent=2) + "\n")
+        return 0
+    for entry, (_, record) in zip(listed, found, strict=True):
+        words = f"{entry['run']}  {ending(entry['state'], record.stop_reason)}{_best_words(entry)}"
+        console.print(words, markup=False, soft_wrap=True)
+    if not found:
+        console.print(f"there is no run in {RUNS}; ridgeline run quickstart begins one", markup=False, soft_wrap=True)
+    return 0
+
+
+def _entry(run: Path, record: RunRecord) -> dict[str, Any]:
+    """Return a run's entry of `show --json`; without a best kernel its figures are None."""
+    entry: dict[str, Any] = {"run": run.name, "problem": record.problem_name, "state": state_now(run, record)}
+    best, certified = None, False
+    with suppress(StorageError), Archive.open_read_only(run) as archive:
+        best = choose_best(archive)
+        certified = certifies(archive.certificate(), best.candidate.id if best else None)
+    return entry | {
+        "best_id": best.candidate.id if best else None,
+        "speedup": best.evaluation.speedup if best else None,
+        "speedup_ci95": best.evaluation.speedup_interval if best else None,
+        "certified": certified,
+    }
+
+
+def _best_words(entry: dict[str, Any]) -> str:
+    """Return "; winner 2.29x eager (1.80 to 3.38): r3i1v0a0t1", "" of a run that has no right kernel."""
+    if entry["speedup"] is None:
+        return ""
+    place = name_of_place(entry["state"], certified=entry["certified"])
+    words = doubt(entry, certified=entry["certified"])
+    figure = ratio_words(entry["speedup"], entry["speedup_ci95"], unit="eager")
+    return f"; {place} {figure}: {entry['best_id']}{f' ({words})' if words else ''}"
