@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from ridgeline.checkpoints.storage.being_made import Unmade
 from ridgeline.checkpoints.storage.database import Database, to_text
 from ridgeline.checkpoints.storage.database_kind import Kind
 from ridgeline.checkpoints.storage.errors import record_errors
@@ -86,7 +87,7 @@ class Bank(HoldsDatabase):
             raise StorageError(f"{path}: the folder {path.parent} does not exist; make it, or mend the bank's name")
         Database.check_openable(path, BANK, what=Kind.BANK)
         if path.is_file() and path.stat().st_size:
-            with closing(Database.open_read_only(path, BANK, what=Kind.BANK)) as database:
+            with suppress(Unmade), closing(Database.open_read_only(path, BANK, what=Kind.BANK)) as database:
                 Bank(database).check()
 
     def check(self) -> None:

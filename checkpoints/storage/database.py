@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -123,7 +123,7 @@ class Database:
         with storage_errors(path):
             check_begins(path, what)
             if path.is_file() and path.stat().st_size:
-                with closing(cls.open_read_only(path, migrations, what=what)) as database:
+                with suppress(Unmade), closing(cls.open_read_only(path, migrations, what=what)) as database:
                     database.check()
             if path.exists():
                 path.open("r+b").close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,22 +38,28 @@ def list_runs(console: Console, *, as_json: bool) -> int:
 
 
 def _entry(run: Path, record: RunRecord) -> dict[str, Any]:
-    """Return a run's entry of `show --json`; without a best kernel its figures are None."""
+    """Return a run's entry of `show --json`; without a best kernel its figures are None, `error` says what is damaged."""
     entry: dict[str, Any] = {"run": run.name, "problem": record.problem_name, "state": state_now(run, record)}
-    best, certified = None, False
-    with suppress(StorageError), Archive.open_read_only(run) as archive:
-        best = choose_best(archive)
-        certified = certifies(archive.certificate(), best.candidate.id if best else None)
+    best, certified, fault = None, False, None
+    try:
+        with Archive.open_read_only(run) as archive:
+            best = choose_best(archive)
+            certified = certifies(archive.certificate(), best.candidate.id if best else None)
+    except StorageError as error:  # of one run among others
+        fault = str(error)
     return entry | {
         "best_id": best.candidate.id if best else None,
         "speedup": best.evaluation.speedup if best else None,
         "speedup_ci95": best.evaluation.speedup_interval if best else None,
         "certified": certified,
+        "error": fault,
     }
 
 
 def _best_words(entry: dict[str, Any]) -> str:
-    """Return "; winner 2.29x eager (1.80 to 3.38): r3i1v0a0t1", "" of a run that has no right kernel."""
+    """Return "; winner 2.29x eager (1.80 to 3.38): r3i1v0a0t1", what is damaged, "" of a run that has no right kernel."""
+    if entry["error"]:
+        return f"; {entry['error']}"
     if entry["speedup"] is None:
         return ""
     place = name_of_place(entry["state"], certified=entry["certified"])

@@ -39,5 +39,5 @@ MAX_ROUNDS = "extend a search that is over to this many rounds"
 
 def as_sentence(words: str) -> str:
     """Return words as a form shows them; what is no plain word, as `cpu,` or `provider:name`, keeps its letters."""
-    first, _, rest = words.partition(" ")
-    return f"{first.capitalize() if first.isalpha() else first} {rest}."
+    begin = words[:1].upper() if words.partition(" ")[0].isalpha() else words[:1]
+    return f"{begin}{words[1:]}."

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -56,6 +59,16 @@ def test_a_path_that_a_bank_can_be_opened_at_stays_as_it_is_until_then(tmp_path:
     content = path.read_bytes()
     Bank.check_openable(path)
     assert path.read_bytes() == content
+
+
+def test_a_bank_whose_maker_was_killed_before_its_first_table_can_be_opened(tmp_path: Path) -> None:
+    path = tmp_path / "bank.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    assert path.stat().st_size
+    os.utime(path, (0, 0))
+    Bank.check_openable(path)
+    Bank.open(path).close()
 
 
 def test_the_same_source_is_kept_once_with_its_better_result(tmp_path: Path, story: SimpleNamespace) -> None:

@@ -12,7 +12,8 @@ from typing import Self
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.memory_check import in_gb, smaller_sizes
 from ridgeline.tools.judge.outline import LIMIT_S, MEMORY_BYTES, Outline, OutlineRequest
-from ridgeline.tools.machine.python_env import python_command, python_path
+from ridgeline.tools.machine.places import default_cache_dir
+from ridgeline.tools.machine.python_env import clean_environment, python_command, python_path
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
@@ -39,7 +40,8 @@ class OutlineProcess:
         )
         self._process = subprocess.Popen(
             python_command("judge.worker.outline_main", str(os.getpid()), *(["--graphs"] if with_graphs else [])),
-            env=os.environ | {"PYTHONPATH": python_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
+            env=clean_environment(os.environ, cache_dir=default_cache_dir())  # as a judge, no key of a provider's
+            | {"PYTHONPATH": python_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
             cwd="/",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

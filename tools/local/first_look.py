@@ -46,7 +46,7 @@ async def held_to_describe(lock: DeviceLock, problem: Target) -> AsyncIterator[N
 
 
 async def _looks_broken(problem: Target) -> bool:
-    """Say whether an outline speaks against the reference, after a time in which most measurements end."""
+    """Say whether an outline speaks against the reference; short waits, of which nobody is told, end before it begins."""
     await asyncio.sleep(TELL_AFTER_S)
     with contextlib.suppress(EngineError, OSError, ValueError):  # an outline that fails says nothing
         return (await _outlined(problem)).code in _BROKEN

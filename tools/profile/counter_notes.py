@@ -23,6 +23,7 @@ from ridgeline.tools.profile.gpu_counters import (
     bytes_of_a_call,
     last_launches,
 )  # fmt: skip
+from ridgeline.tools.profile.reached import ALIKE, SATURATED
 
 UNCOALESCED_BELOW_PCT = 60.0
 """Bytes used of each sector that was moved; a row of odd length has 80 to 90."""
@@ -31,8 +32,6 @@ CONFLICT_ABOVE = 1.5
 NOTABLE_LOCAL_SHARE = 0.02
 IDLE_PIPE_PCT = 60.0
 NOTABLE_SPECIAL_PCT = 30.0
-AHEAD_PCT = 10.0
-"""What a pipe is busier by than the tensor pipe where it alone limits a kernel."""
 LOW_OCCUPANCY_PCT = 50.0
 STALL_SHARE = 0.3
 EXTRA_TRAFFIC = 1.3
@@ -141,12 +140,18 @@ def _throughput_notes(kernel: KernelCounters, ceiling_gbps: float) -> list[str]:
         feed = ": feed it earlier (deeper pipeline, larger tiles)" if tensor < IDLE_PIPE_PCT else ""
         notes.append(f"tensor pipe {tensor:.0f} %{feed}")
     elif fma > IDLE_PIPE_PCT:
-        notes.append(f"fp32 pipe {fma:.0f} %: arithmetic on it limits this kernel")
+        limits = ": arithmetic on it limits this kernel" if _limits_alone(fma, special) else ""
+        notes.append(f"fp32 pipe {fma:.0f} %{limits}")
     if special > NOTABLE_SPECIAL_PCT:
         fewer = ": special functions (exp, …) limit this kernel: do fewer, or some by a polynomial on the fp32 pipe"
-        limits = special > max(IDLE_PIPE_PCT, fma, tensor + AHEAD_PCT if tensor > 1 else 0)
-        notes.append(f"special function unit {special:.0f} %{fewer if limits else ''}")
+        notes.append(f"special function unit {special:.0f} %{fewer if _limits_alone(special, fma, tensor) else ''}")
     return notes
+
+
+def _limits_alone(busy: float, *others: float) -> bool:
+    """Say whether a busy pipe limits a kernel without taking turns with another one, as reached.py decides it."""
+    ahead = busy - max(others)
+    return busy > IDLE_PIPE_PCT and ahead > 0 and (ahead >= 100 * ALIKE or busy >= 100 * SATURATED)
 
 
 def _stall_notes(kernel: KernelCounters) -> list[str]:

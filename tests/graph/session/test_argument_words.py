@@ -63,4 +63,5 @@ def test_a_hosts_form_has_them_as_sentences() -> None:
         assert field.description.endswith(as_sentence(ARGUMENTS[name])[1:]), name
     assert as_sentence(ARGUMENTS["device"]) == "cpu, cuda or cuda:N."
     assert as_sentence(ARGUMENTS["ideas"]) == SearchSettings.model_fields["ideas"].description
+    assert as_sentence(LIMITS["usd"]) == Budget.model_fields["usd"].description
     assert LIMITS["usd"] == "US dollars of model calls" and set(LIMITS) == set(Budget.model_fields)

@@ -99,6 +99,13 @@ def test_what_speaks_against_a_reference_is_told(outlines: OutlineProcess, sourc
     assert "\n" not in found.reason
 
 
+def test_a_reference_sees_no_key_of_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
+    with OutlineProcess(limit_s=10.0, memory_bytes=GIB) as process:
+        found = process.outline(reference(init="import os; raise ValueError(os.environ.get('OPENAI_API_KEY'))"))
+    assert "ValueError: None" in found.reason
+
+
 def test_a_reference_of_many_gib_is_outlined_without_them(outlines: OutlineProcess) -> None:
     init, inputs = "self.l = nn.Linear(65536, 65536)", "torch.rand(65536, 65536)"
     found = outlines.outline(reference(init=init, body="return torch.relu(self.l(x))", inputs=inputs))

@@ -4,6 +4,7 @@ from ridgeline.tools.profile.counter_notes import advice, rates
 from ridgeline.tools.profile.gpu_counters import (
     ACHIEVED_PCT,
     DURATION_NS,
+    FMA_PCT,
     POSSIBLE_PCT,
     SPECIAL_PIPES,
     TENSOR_PIPES,
@@ -74,6 +75,10 @@ def test_a_busy_special_function_unit_is_named_and_what_to_do_where_it_limits() 
     assert "special function unit 45 %" in beside and "limit this kernel" not in beside
     alike = _notes(_kernel(**{SPECIAL_PIPES[0]: 65.0, TENSOR_PIPES[0]: 64.9}))
     assert "special function unit 65 %" in alike and "limit this kernel" not in alike
+    both = _notes(_kernel(**{SPECIAL_PIPES[0]: 65.0, FMA_PCT: 62.0}))
+    assert "fp32 pipe 62 %" in both and "special function unit 65 %" in both and "limit" not in both
+    assert "arithmetic on it limits" in _notes(_kernel(**{SPECIAL_PIPES[0]: 45.0, FMA_PCT: 70.0}))
+    assert "limit this kernel" in _notes(_kernel(**{SPECIAL_PIPES[0]: 91.0, TENSOR_PIPES[0]: 85.0}))
     assert "special function" not in _notes(_kernel(**{SPECIAL_PIPES[0]: 5.0}))
 
 

@@ -84,6 +84,22 @@ async def test_show_has_the_figures_of_each_kernel_that_it_lists(
     assert (listed["best_id"], listed["speedup"], listed["certified"]) == (best["id"], best["speedup"], True)
 
 
+def test_a_damaged_run_is_listed_with_what_is_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "toy-1").mkdir()
+    with Archive.open(tmp_path / "toy-1") as archive:
+        archive.save_run(RunRecord(problem={"name": "toy"}))
+        with archive.database.write() as rows:
+            rows.execute("DROP TABLE evaluations")
+    monkeypatch.setattr("ridgeline.graph.cli.listed_runs.RUNS", tmp_path)
+    assert main(["show"]) == 0
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.startswith("toy-1  ") and "archive.sqlite: the database is damaged" in line
+    assert main(["show", "--json"]) == 0
+    assert "damaged" in json.loads(capsys.readouterr().out)[0]["error"]
+
+
 def test_a_kernel_without_a_figure_is_told_by_its_end() -> None:
     nothing = figures(None)
     assert figure_words(nothing) == "not judged"
