@@ -65,7 +65,7 @@ def _begun(path: Path) -> tuple[int, str]:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_SUFFIX)
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if _is_at(descriptor, temporary):
+        if os.fstat(descriptor).st_nlink:
             return descriptor, temporary
         os.close(descriptor)  # whoever cleans up took it before it was locked, as after a long stop
 

@@ -149,7 +149,7 @@ def _throughput_notes(kernel: KernelCounters, ceiling_gbps: float) -> list[str]:
 
 
 def _limits_alone(busy: float, *others: float) -> bool:
-    """Say whether a busy pipe limits a kernel without taking turns with another one, as reached.py decides it."""
+    """Say whether a busy pipe limits a kernel without waiting for another one, as reached.py decides it."""
     ahead = busy - max(others)
     return busy > IDLE_PIPE_PCT and ahead > 0 and (ahead >= 100 * ALIKE or busy >= 100 * SATURATED)
 

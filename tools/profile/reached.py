@@ -50,12 +50,11 @@ def _busiest_first(executed: ExecutedWork) -> list[tuple[float, str]]:
 
 
 def _limiting_units(executed: ExecutedWork) -> str:
-    """Return the words on what limits a kernel that arithmetic limits: its busiest unit, or two that take turns."""
+    """Return the words on what limits a kernel that arithmetic limits: its busiest unit, or two that wait for each other."""
     (busy, unit), (next_busy, next_unit), _ = _busiest_first(executed)
     if busy < SATURATED and busy - next_busy < ALIKE:
-        return (
-            f"it and the {next_unit} ({next_busy:.0%}) take turns: let other warps, or the next tile, use one meanwhile"
-        )
+        both = f"it and the {next_unit} ({next_busy:.0%}) wait for each other"
+        return f"{both}: let other warps, or the next tile, use one meanwhile"
     return "special functions (exp, …) limit it" if unit == SPECIAL else f"the {unit} limits it"
 
 

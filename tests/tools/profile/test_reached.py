@@ -65,9 +65,9 @@ def test_a_kernel_of_many_exponentials_is_limited_by_them_and_by_no_latency() ->
     assert "latency" not in text
 
 
-def test_two_units_that_are_about_as_busy_take_turns_unless_one_is_nearly_always_busy() -> None:
+def test_two_units_that_are_about_as_busy_wait_for_each_other_unless_one_is_nearly_always_busy() -> None:
     text = said(COMPUTE, 0.685, replace(WORK, tensor_busy=0.649, special_busy=0.65))
-    assert "special function unit 65% busy: it and the tensor pipe (65%) take turns: let other warps" in text
+    assert "special function unit 65% busy: it and the tensor pipe (65%) wait for each other: let other warps" in text
     assert "special functions (exp, …) limit it" not in text
     assert "the tensor pipe limits it" in said(COMPUTE, 0.685, replace(WORK, tensor_busy=0.91, special_busy=0.85))
 
