@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -105,6 +106,10 @@ class Examiner:
             fill_words(view, word)
         self._words[set_index] = words
         (self._over_nan.add if nan else self._over_nan.discard)(set_index)
+
+    def poison_timed(self, set_index: int) -> None:
+        """Overwrite a timed set's outputs; the kind is drawn for each set: one kind for all would tell timed calls."""
+        self.poison(set_index, nan=bool(secrets.randbits(1)))
 
     def is_unwritten(self, set_index: int) -> bool:
         """Return whether a set's outputs hold nothing but the poison."""

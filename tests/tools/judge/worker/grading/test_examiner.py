@@ -108,6 +108,15 @@ def test_a_timed_output_with_an_element_left_out_fails(body: str) -> None:
     assert trial.rel_error == 1e300 and math.isclose(trial.gate, 0.0)
 
 
+def test_outputs_of_timed_sets_hold_either_kind_of_poison() -> None:
+    bench, found = Bench(BODIES["numbers"]), set()
+    for _ in range(64):
+        bench.examiner.poison_timed(0)
+        assert bench.examiner.is_unwritten(0)
+        found.add(bool(bench.memory.outputs[0][0].isnan().all()))
+    assert found == {True, False}
+
+
 def test_numbers_that_were_compared_are_not_looked_through_for_poison(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(BODIES["numbers"])
 
