@@ -35,7 +35,7 @@ def use_of_fp32(source: SecretSource, label: str, to: Distribution | None) -> fl
     own = errors_of(reference.run((x,)), expected)
     ours = errors_of((import_module("row_errors").winograd(x, weight).relu(),), expected)
     assert own is not None and ours is not None
-    return largest_use(gate_for(PrecisionClass.FP32, own), ours)
+    return largest_use(gate_for(PrecisionClass.FP32, own[0]), ours[0])
 
 
 MANY_CHANNELS = CONVOLUTION.replace("32, 32, 3", "64, 64, 3").replace("1, 32, 24, 24", "1, 64, 28, 28")

@@ -20,6 +20,8 @@ TRICKS: tuple[Trick, ...] = (
           "nothing: it must pass and be timed", cuda("waves_in_a_graph", gainless("itself"))),
     trick(G.CONTROL, "an honest kernel whose inputs are mostly always alike", "nothing: it must pass",
           c("given_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel with four outputs of different kinds", "nothing: it must pass and be timed",
+          c("several_honest", gainless("itself"))),
     trick(G.CONTROL, "an honest kernel of a branch behind a scale of 1e-6, with index and scalar", "nothing: it must pass",
           c("hidden_honest", harmless())),
     trick(G.CONTROL, "an honest kernel whose input and gain are always positive", "nothing: it must pass and be timed",

@@ -144,9 +144,7 @@ class Judge:
             return None
 
     def _settled_renewal(self) -> Renewal:
-        renewal = Renewal(
-            self._book, self._secrets, self.memory, poison=lambda index: self._examiner.poison(index, nan=True)
-        )
+        renewal = Renewal(self._book, self._secrets, self.memory, poison=self._examiner.poison_timed)
         signed = {kind: self._book.signed.get(part_of(kind, Role.INPUT), ()) for kind in Distribution}
         self._secrets.inputs_of_signs = {
             kind: frozenset(c for c in chosen if isinstance(c, int)) for kind, chosen in signed.items()

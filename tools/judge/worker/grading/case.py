@@ -43,16 +43,22 @@ def trial_of(part: str) -> str:
     return part.partition(":")[0]
 
 
+EachErrors = tuple[Errors, ...]
+"""The errors of each output: what one may err says nothing of another."""
+
+
 @dataclass(slots=True)
 class Case:
-    """One trial's inputs, its expected outputs, each precision class's own error on it, and what its sums lose."""
+    """One trial's inputs, its expected outputs, each precision class's own errors on it, and what its sums lose."""
 
     name: str
     inputs: Tensors
     parameters: dict[str, torch.Tensor]
     expected: tuple[Expected, ...]
-    own: dict[PrecisionClass, Errors | None] = field(default_factory=dict)  # None: the class cannot hold these numbers
-    sums: dict[PrecisionClass, Errors | None] = field(default_factory=dict)  # None: nothing can be told
+    own: dict[PrecisionClass, EachErrors | None] = field(
+        default_factory=dict
+    )  # None: the class cannot hold these numbers
+    sums: dict[PrecisionClass, EachErrors | None] = field(default_factory=dict)  # None: nothing can be told
     fits: bool = True  # PyTorch's own output is finite wherever the expected one is: fp16 ends at 65504
 
     @property
@@ -82,15 +88,15 @@ def expected_of(
     return tuple(expect(d if d.is_floating_point() and n.is_floating_point() else n) for d, n in pairs)
 
 
-def errors_of(outputs: Tensors, expected: tuple[Expected, ...]) -> Errors | None:
-    """Return how far outputs are from the expected ones, None where one is not finite that should be."""
-    errors = Errors(overall=0.0)
+def errors_of(outputs: Tensors, expected: tuple[Expected, ...]) -> EachErrors | None:
+    """Return how far each output is from the expected one, None where one is not finite that should be."""
+    errors = []
     for output, want in zip(outputs, expected, strict=True):
         found = compare(output, want)
         if found.non_finite is not None:
             return None
-        errors = errors.merged(found.errors)
-    return errors
+        errors.append(found.errors)
+    return tuple(errors)
 
 
 def fits_type(outputs: Tensors, expected: tuple[Expected, ...]) -> bool:

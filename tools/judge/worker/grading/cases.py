@@ -19,6 +19,7 @@ from ridgeline.tools.judge.worker.grading.case import (
     SCALARS,
     TWEAKED,
     Case,
+    EachErrors,
     errors_of,
     exact_of,
     expected_of,
@@ -32,7 +33,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
-from ridgeline.tools.records.precision import SUM_ERROR, Errors
+from ridgeline.tools.records.precision import SUM_ERROR
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
@@ -74,8 +75,8 @@ class CaseBook:
         self._held_bytes = held_bytes
         self._kept: dict[str, Case] = {}
         self._held: dict[str, Case] = {}  # one at most
-        self._own: dict[str, dict[PrecisionClass, Errors | None]] = {}
-        self._sums: dict[str, dict[PrecisionClass, Errors | None]] = {}
+        self._own: dict[str, dict[PrecisionClass, EachErrors | None]] = {}
+        self._sums: dict[str, dict[PrecisionClass, EachErrors | None]] = {}
         self._fits: dict[str, bool] = {}  # of the cases that were made, also of those that are gone
         self._dtypes = tuple(torch_dtype(spec.dtype) for spec in reference.signature.with_role(Role.OUTPUT))
 
@@ -234,21 +235,21 @@ class CaseBook:
 
     # --------------------------------------------------------------------------------------------------- class errors
 
-    def own_errors(self, case: Case, precision: PrecisionClass) -> Errors | None:
-        """Return a class's own error on a case, computed once; None when the class cannot hold these numbers."""
+    def own_errors(self, case: Case, precision: PrecisionClass) -> EachErrors | None:
+        """Return a class's own errors on a case, computed once; None when the class cannot hold these numbers."""
         if precision not in case.own:
             with self._scalars_of(case.name):
                 case.own[precision] = self._measure_own(case, precision)
         return case.own[precision]
 
-    def sum_errors(self, case: Case, precision: PrecisionClass) -> Errors | None:
+    def sum_errors(self, case: Case, precision: PrecisionClass) -> EachErrors | None:
         """Return what a class's sums lose of a case, computed once; None when nothing can be told of it."""
         if precision not in case.sums:
             with self._scalars_of(case.name):
                 case.sums[precision] = sum_errors(self._reference, case, SUM_ERROR[precision])
         return case.sums[precision]
 
-    def own_of(self, name: str, precisions: tuple[PrecisionClass, ...]) -> dict[PrecisionClass, Errors | None]:
+    def own_of(self, name: str, precisions: tuple[PrecisionClass, ...]) -> dict[PrecisionClass, EachErrors | None]:
         """Return these classes' own errors on a case, which is made only for those that are not known yet."""
         own = self._own.setdefault(name, {})
         if any(p not in own for p in precisions):
@@ -258,7 +259,7 @@ class CaseBook:
                     self.own_errors(case, precision)
         return own
 
-    def _measure_own(self, case: Case, precision: PrecisionClass) -> Errors | None:
+    def _measure_own(self, case: Case, precision: PrecisionClass) -> EachErrors | None:
         errors = rounding_errors(self._reference, case, precision)
         if errors is None:
             return None
@@ -267,7 +268,7 @@ class CaseBook:
             natives.append(self._torch_tf32_errors(case))
         return worst_of(errors, *natives)
 
-    def _torch_tf32_errors(self, case: Case) -> Errors | None:
+    def _torch_tf32_errors(self, case: Case) -> EachErrors | None:
         """Return PyTorch's own error with TF32 on.
 
         Tensor cores round sums of thousands of products too, not only operands.

@@ -5,13 +5,11 @@ Beside it, what sums lose: operands that differ by a few units of fp32, computed
 
 from __future__ import annotations
 
-import functools
-
 import torch
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import Case, errors_of
+from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_of
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors
 from ridgeline.tools.records.vocabulary import PrecisionClass
@@ -25,8 +23,8 @@ _CHOICE_SEED = 1  # which operands are smaller: any choice does, and the same on
 _TF32_DROPPED_BITS = 13  # tf32 keeps 10 of float32's 23 mantissa bits
 
 
-def rounding_errors(reference: Reference, case: Case, precision: PrecisionClass) -> Errors | None:
-    """Return what rounding to a class does to a case; None when the class cannot hold these numbers."""
+def rounding_errors(reference: Reference, case: Case, precision: PrecisionClass) -> EachErrors | None:
+    """Return what rounding to a class does to each output of a case; None when the class cannot hold these numbers."""
     inputs = tuple(rounded(t, precision) for t in case.inputs)
     parameters = {n: rounded(t, precision) for n, t in case.parameters.items()}
     with torch.no_grad():
@@ -35,7 +33,7 @@ def rounding_errors(reference: Reference, case: Case, precision: PrecisionClass)
     return _floating_errors(tuple(rounded(o, precision) if stored else o for o in outputs), case)
 
 
-def sum_errors(reference: Reference, case: Case, relative: float) -> Errors | None:
+def sum_errors(reference: Reference, case: Case, relative: float) -> EachErrors | None:
     """Return what operands that differ by twice this part of themselves do to a case; None where nothing can be told.
 
     That is so where the reference does not compute in float64, or where it gives no number so close to the case's own.
@@ -66,14 +64,22 @@ def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) ->
     return values.mul_(factors.bernoulli_(0.5, generator=generator).mul_(-2 * relative).add_(1).to(tensor.device))
 
 
-def _floating_errors(outputs: Tensors, case: Case) -> Errors | None:
+def _floating_errors(outputs: Tensors, case: Case) -> EachErrors | None:
+    """Return the errors of each output; integers and bools count as right."""
     floating = [(o, e) for o, e in zip(outputs, case.expected, strict=True) if not e.is_exact]
-    return errors_of(tuple(o for o, _ in floating), tuple(e for _, e in floating))
+    found = errors_of(tuple(o for o, _ in floating), tuple(e for _, e in floating))
+    if found is None:
+        return None
+    errors = iter(found)
+    return tuple(Errors(overall=0.0) if e.is_exact else next(errors) for e in case.expected)
 
 
-def worst_of(errors: Errors, *others: Errors | None) -> Errors:
-    """Return the worst of errors; None counts for nothing."""
-    return functools.reduce(lambda worst, found: worst.merged(found) if found else worst, others, errors)
+def worst_of(errors: EachErrors, *others: EachErrors | None) -> EachErrors:
+    """Return the worst of each output's errors; None counts for nothing."""
+    for found in others:
+        if found is not None:
+            errors = tuple(worst.merged(other) for worst, other in zip(errors, found, strict=True))
+    return errors
 
 
 def rounded(tensor: torch.Tensor, precision: PrecisionClass) -> torch.Tensor:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
 
 from ridgeline.tools.judge.replies import Different, Graded, Missing, Same, Touched
 from ridgeline.tools.judge.worker.call_form import Tensors
@@ -20,46 +20,23 @@ from ridgeline.tools.judge.worker.grading.case import (
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.compare import Difference, Expected, compare, expect
 from ridgeline.tools.judge.worker.grading.error_map import map_errors
+from ridgeline.tools.judge.worker.grading.grades import Grade, Grader
 from ridgeline.tools.judge.worker.grading.poison import (
     fill_words,
     holds_only,
     poison_word,
     unwritten,
 )
-from ridgeline.tools.judge.worker.grading.probes import is_constant, probes
+from ridgeline.tools.judge.worker.grading.probes import Passed, is_constant, passed, probes
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.modelnew.tensor_bits import copied_bits, equal_bits
-from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.finding import Finding
-from ridgeline.tools.records.precision import (
-    CRFM_TOLERANCE,
-    NOMINAL_GATE,
-    Errors,
-    Gate,
-    accepted_classes,
-    gate_for,
-    strictness,
-)
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass, ReasonCode, Role
+from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Role
 
-_HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
 _STALE = 1e-2  # so close to another trial's expected output is no coincidence
-_CRFM_GATE = Gate(overall=CRFM_TOLERANCE, row=CRFM_TOLERANCE, element=CRFM_TOLERANCE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grade:
-    """The grade of one set of outputs."""
-
-    errors: Errors
-    measured: PrecisionClass | None  # the strictest class whose gates it meets; None when it meets none
-    gate: Gate
-    passed: bool
-    differences: tuple[Difference, ...]
-    nearest: LimitUse | None  # of the measured class's limits, or of the loosest that is accepted; None: it is exact
 
 
 class Examiner:
@@ -77,13 +54,10 @@ class Examiner:
         self._trials = trials  # in the order in which they are run
         self._memory = memory
         self._reference = reference
-        self._tolerance = tolerance
         specs = reference.signature.with_role(Role.OUTPUT)
         self._names = tuple(s.name for s in specs)
         self._dtypes = tuple(torch_dtype(s.dtype) for s in specs)
-        self._accepted = accepted_classes(tolerance, tuple(s.dtype for s in specs))
-        self._is_crfm = tolerance is PrecisionClass.CRFM
-        self._tightened = False
+        self._grader = Grader(book, tolerance, tuple(s.dtype for s in specs))
         self._words: dict[int, tuple[int, ...]] = {}
         self._over_nan: set[int] = set()  # the sets whose poison is NaN
         self._snapshot: Tensors = ()
@@ -97,21 +71,31 @@ class Examiner:
             return Finding(code=ReasonCode.CONSTANT_OUTPUT, reason="the reference's output is one number everywhere")
         passing = self._passing(case, other)
         if passing:
-            self._is_crfm, self._tightened = False, not self._is_crfm
+            self._tighten(passing)
             passing = self._passing(case, other)
-        if any(not is_work for is_work in passing.values()) and not self._tightened:
-            self._tightened = True
+        if self._tighten([found for found in passing if not found.is_work], only_once=True):
             passing = self._passing(case, other)
-        trivial = [name for name, is_work in passing.items() if not is_work]
+        trivial = [found.name for found in passing if found.is_everything and not found.is_work]
         if trivial:
             reason = f"an output of {', '.join(trivial)} passes the comparison"
             return Finding(code=ReasonCode.TRIVIAL_OUTPUT_PASSES, reason=reason)
         return None
 
-    def _passing(self, case: Case, other: Case) -> dict[str, bool]:
-        """Return the probes that pass now, and whether each is work."""
-        found = probes(case, other, self._dtypes)
-        return {p.name: p.is_work for p in found if self._grade(p.outputs, case).passed}
+    def _passing(self, case: Case, other: Case) -> list[Passed]:
+        """Return the probes that pass now."""
+        found = (
+            passed(p, case, self._grader.grade(p.outputs, case).passed_by) for p in probes(case, other, self._dtypes)
+        )
+        return [each for each in found if each is not None]
+
+    def _tighten(self, passing: Sequence[Passed], *, only_once: bool = False) -> bool:
+        """Judge the outputs more strictly of which something trivial passes, and return whether there are any."""
+        chosen = {index for found in passing for index in found.outputs}
+        if only_once:
+            chosen = {index for index in chosen if not self._grader.is_tightened(index)}
+        for index in chosen:
+            self._grader.tighten(index)
+        return bool(chosen)
 
     # --------------------------------------------------------------------------------------------------------- poison
 
@@ -122,6 +106,10 @@ class Examiner:
             fill_words(view, word)
         self._words[set_index] = words
         (self._over_nan.add if nan else self._over_nan.discard)(set_index)
+
+    def poison_timed(self, set_index: int) -> None:
+        """Overwrite a timed set's outputs; the kind is drawn for each set: one kind for all would tell timed calls."""
+        self.poison(set_index, nan=bool(secrets.randbits(1)))
 
     def is_unwritten(self, set_index: int) -> bool:
         """Return whether a set's outputs hold nothing but the poison."""
@@ -170,7 +158,7 @@ class Examiner:
         touched = self._touched(set_index, case)
         if touched:
             return Touched(name=touched)
-        differences = self._differences(outputs, case.expected)
+        differences = self._grader.differences(outputs, case.expected)
         return self._missing(set_index, case.expected, differences) or self._graded(case, outputs, differences)
 
     def examine_repeat(self, name: str, set_index: int) -> Missing | Same | Different:
@@ -195,102 +183,42 @@ class Examiner:
     def check(self, set_index: int) -> Trial:
         """Grade a set's outputs of now against what the reference gives for the set's inputs of now."""
         # nominal mixtures: the classes' own errors are those of the nominal trial
-        own = self._book.own_of(NOMINAL[0], self._accepted)
+        own = self._book.own_of(NOMINAL[0], self._grader.accepted)
         inputs, parameters = self._memory.inputs[set_index], self._memory.parameters
         outputs = self._memory.outputs[set_index]
         are_floating = all(output.is_floating_point() for output in outputs)  # nothing is exact: no native run for it
         exact = exact_of(outputs if are_floating else self._reference.run(inputs))
         expected = expected_of(self._reference, inputs, parameters, exact)
-        name, differences = f"set_{set_index}", self._differences(outputs, expected)
+        name, differences = f"set_{set_index}", self._grader.differences(outputs, expected)
         if set_index in self._words and self._missing(set_index, expected, differences) is not None:
             return Trial(name=name, rel_error=_finite(math.inf), gate=0.0, passed=False)
-        grade = self._grade(outputs, Case(name, inputs, parameters, expected, dict(own)), differences)
+        grade = self._grader.grade(outputs, Case(name, inputs, parameters, expected, dict(own)), differences)
         if not grade.passed:  # by what the classes err on these very contents: a mean of signed numbers may cancel
             outputs_of_torch = self._reference.run(inputs)
             if not fits_type(outputs_of_torch, expected):  # the contents are beyond the type: they say nothing
                 return Trial(name=name, rel_error=0.0, gate=0.0, passed=True)
             native = errors_of(outputs_of_torch, expected)
             by_these = Case(name, inputs, parameters, expected, {PrecisionClass.FP32: native})
-            grade = self._grade(outputs, by_these, differences)
+            grade = self._grader.grade(outputs, by_these, differences)
         return _trial(name, grade)
 
     # ---------------------------------------------------------------------------------------------------------- grades
 
     def grade_reference(self, outputs: Tensors) -> Grade:
         """Grade outputs of the reference itself for the first nominal trial: a baseline's error and class."""
-        return self._grade(outputs, self._book.case(NOMINAL[0]))
+        return self._grader.grade(outputs, self._book.case(NOMINAL[0]))
 
     def passes(self, outputs: Tensors, case: Case) -> bool:
         """Return whether outputs would pass for a case's."""
-        return self._grade(outputs, case).passed
-
-    def _differences(self, outputs: Tensors, expected: tuple[Expected, ...]) -> tuple[Difference, ...]:
-        return tuple(compare(o, e, with_crfm=self._is_crfm) for o, e in zip(outputs, expected, strict=True))
-
-    def _grade(self, outputs: Tensors, case: Case, differences: tuple[Difference, ...] = ()) -> Grade:
-        """Return the grade of a case's outputs; `differences` are theirs, where they are known."""
-        differences = differences or self._differences(outputs, case.expected)
-        errors = Errors(overall=0.0)
-        for difference in differences:
-            errors = errors.merged(difference.errors)
-        gate_of = functools.cache(functools.partial(self._gate, case, errors))
-        measured = self._classify(errors, gate_of)
-        in_class = gate_of(measured).uses(errors) if measured in STRICTEST_FIRST else ()
-        if self._is_crfm:
-            found = LimitUse(measure=Measure.CRFM, figure=max(d.crfm for d in differences), limit=CRFM_TOLERANCE)
-            return Grade(
-                errors=errors,
-                measured=measured or (PrecisionClass.CRFM if found.is_within else None),
-                gate=_CRFM_GATE,
-                passed=found.is_within,
-                differences=differences,
-                nearest=nearest_limit(found, *in_class),
-            )
-        gate, loosest = gate_of(self._accepted[-1]), strictness(self._accepted[-1])
-        is_exact = measured is PrecisionClass.EXACT
-        passed = is_exact or (measured is not None and strictness(measured) <= loosest)
-        return Grade(
-            errors=errors,
-            measured=measured,
-            gate=gate,
-            passed=passed,
-            differences=differences,
-            nearest=None if is_exact else nearest_limit(*(in_class if passed else gate.uses(errors))),
-        )
-
-    def _classify(self, errors: Errors, gate_of: Callable[[PrecisionClass], Gate]) -> PrecisionClass | None:
-        if errors.overall == 0.0 and errors.worst_element == 0.0:
-            return PrecisionClass.EXACT
-        last = max(strictness(self._accepted[-1]), strictness(PrecisionClass.BF16))
-        for precision in STRICTEST_FIRST[strictness(self._accepted[0]) : last + 1]:
-            if errors.overall > _HOPELESS and strictness(precision) > strictness(self._accepted[-1]):
-                return None
-            if gate_of(precision).admits(errors):
-                return precision
-        return None
-
-    def _gate(self, case: Case, errors: Errors, precision: PrecisionClass) -> Gate:
-        """Return the limits of a class; all 0 where it cannot hold these numbers.
-
-        They know what sums lose only where these errors are near a limit that does not: few ever are.
-        """
-        own = self._book.own_errors(case, precision)
-        if own is None:
-            return Gate(overall=0.0, row=0.0, element=0.0)
-        gate = gate_for(precision, own, tightened=self._tightened)
-        if not gate.is_nearly_used_up(errors):
-            return gate
-        sums = self._book.sum_errors(case, precision)
-        return gate_for(precision, own, sums=sums, tightened=self._tightened)
+        return self._grader.grade(outputs, case).passed
 
     def _graded(self, case: Case, outputs: Tensors, differences: tuple[Difference, ...] = ()) -> Graded:
-        grade = self._grade(outputs, case, differences)
+        grade = self._grader.grade(outputs, case, differences)
         graded = Graded(trial=_trial(case.name, grade), measured=grade.measured)
         return graded if grade.passed else self._explained(graded, case, grade, outputs)
 
     def _explained(self, graded: Graded, case: Case, grade: Grade, outputs: Tensors) -> Graded:
-        index = max(range(len(grade.differences)), key=lambda i: grade.differences[i].errors.overall)
-        difference = grade.differences[index]
+        index, difference = grade.output, grade.differences[grade.output]
         worst = difference.worst or compare(outputs[index], case.expected[index], with_worst=True).worst
         return replace(
             graded,

@@ -15,11 +15,13 @@ from ridgeline.tools.records.precision import CONSTANT_SPREAD
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """One trivial set of outputs. `is_work`: the probe uses the inputs, so it may be the very work that is asked."""
+    """Outputs of which some are trivial. `is_work`: the probe uses the inputs, so it may be the very work that is asked."""
 
     name: str
     outputs: Tensors
+    trivial: tuple[bool, ...]  # which ones; the others are right
     is_work: bool = False
+    is_alone: bool = True  # it tells of each output; else only of all together: one may not depend on the inputs
 
 
 def probes(case: Case, other: Case, dtypes: tuple[torch.dtype, ...]) -> Iterator[Probe]:
@@ -27,22 +29,52 @@ def probes(case: Case, other: Case, dtypes: tuple[torch.dtype, ...]) -> Iterator
 
     Each probe is made when it is asked for: all together may be more than the device holds.
     """
-    yield Probe(name="zeros", outputs=_each(case, dtypes, lambda e: torch.zeros_like(e.values)))
-    yield Probe(name="ones", outputs=_each(case, dtypes, lambda e: torch.ones_like(e.values)))
+    everywhere = (True,) * len(dtypes)
+    yield Probe(name="zeros", outputs=_each(case, dtypes, lambda e: torch.zeros_like(e.values)), trivial=everywhere)
+    yield Probe(name="ones", outputs=_each(case, dtypes, lambda e: torch.ones_like(e.values)), trivial=everywhere)
     if all(e.values.numel() > 1 for e in case.expected):
-        yield Probe(name="the mean", outputs=_each(case, dtypes, lambda e: torch.full_like(e.values, e.mean)))
-    yield Probe(name="another input's output", outputs=_each(other, dtypes, lambda e: e.values))
+        means = _each(case, dtypes, lambda e: torch.full_like(e.values, e.mean))
+        yield Probe(name="the mean", outputs=means, trivial=everywhere)
+    others = _each(other, dtypes, lambda e: e.values)
+    yield Probe(name="another input's output", outputs=others, trivial=everywhere, is_alone=False)
     for index, given in enumerate(case.inputs):
-        if all(given.shape == e.values.shape and not e.is_exact for e in case.expected) and given.numel() > 1:
-            yield Probe(name=f"input {index} itself", outputs=tuple(given.to(d) for d in dtypes))
+        alike = tuple(given.shape == e.values.shape and not e.is_exact for e in case.expected)
+        if any(alike) and given.numel() > 1:
+            itself = _some(case, dtypes, alike, lambda _, x=given: x)  # type: ignore[misc]
+            yield Probe(name=f"input {index} itself", outputs=itself, trivial=alike)
             if given.is_floating_point():
-                affine = _each(case, dtypes, lambda e, x=given: _affine(x, e.values))  # type: ignore[misc]
-                yield Probe(name=f"an affine map of input {index}", outputs=affine, is_work=True)
+                affine = _some(case, dtypes, alike, lambda e, x=given: _affine(x, e.values))  # type: ignore[misc]
+                yield Probe(name=f"an affine map of input {index}", outputs=affine, trivial=alike, is_work=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """A probe that passes for right."""
+
+    name: str
+    is_work: bool
+    outputs: frozenset[int]  # which trivial outputs pass
+    is_everything: bool  # no output but trivial ones
+
+
+def passed(probe: Probe, case: Case, passed_by: tuple[bool, ...]) -> Passed | None:
+    """Return what passes of a probe, by each output's grade; None where no trivial output does."""
+    is_everything = all(probe.trivial) and all(passed_by)
+    found = frozenset(
+        index
+        for index, (is_trivial, is_right, want) in enumerate(zip(probe.trivial, passed_by, case.expected, strict=True))
+        if is_trivial and is_right and (is_everything or (probe.is_alone and _is_varied(want)))
+    )
+    return Passed(name=probe.name, is_work=probe.is_work, outputs=found, is_everything=is_everything) if found else None
 
 
 def is_constant(case: Case) -> bool:
     """Return whether every expected output of more than one element is one number."""
     return all(_is_constant(e) for e in case.expected)
+
+
+def _is_varied(expected: Expected) -> bool:
+    return expected.values.numel() > 1 and not _is_constant(expected)
 
 
 def _is_constant(expected: Expected) -> bool:
@@ -55,6 +87,14 @@ def _is_constant(expected: Expected) -> bool:
 
 def _each(case: Case, dtypes: tuple[torch.dtype, ...], make: Callable[[Expected], torch.Tensor]) -> Tensors:
     return tuple(make(e).to(d) for e, d in zip(case.expected, dtypes, strict=True))
+
+
+def _some(
+    case: Case, dtypes: tuple[torch.dtype, ...], chosen: tuple[bool, ...], make: Callable[[Expected], torch.Tensor]
+) -> Tensors:
+    """Return the expected outputs, and what `make` makes in place of the chosen ones."""
+    triples = zip(case.expected, dtypes, chosen, strict=True)
+    return tuple((make(e) if is_chosen else e.values).to(d) for e, d, is_chosen in triples)
 
 
 def _affine(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

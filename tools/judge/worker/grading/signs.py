@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import NOMINAL, SIGNED, Case, non_finite_of, part_of
+from ridgeline.tools.judge.worker.grading.case import NOMINAL, SIGNED, Case, EachErrors, non_finite_of, part_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
@@ -122,13 +122,14 @@ def _is_left_to_rounding(reference: Reference, book: CaseBook, case: Case) -> bo
     found = (rounding_errors(reference, case, PrecisionClass.TF32), case.own.get(PrecisionClass.FP32))
     if any(errors is None for errors in found):
         return True
-    limits = (_room(PrecisionClass.TF32, _ROOM), _room(PrecisionClass.FP32, 1.0))
-    if all(_is_within(e, limit, 1.0) for e, limit in zip(found, limits, strict=True)):
+    count = len(case.expected)
+    limits = (count * (_room(PrecisionClass.TF32, _ROOM),), count * (_room(PrecisionClass.FP32, 1.0),))
+    if all(_are_within(e, limit, 1.0) for e, limit in zip(found, limits, strict=True)):
         return False
     usual = book.case(NOMINAL[0])
     usuals = (rounding_errors(reference, usual, PrecisionClass.TF32), usual.own.get(PrecisionClass.FP32))
     return not all(
-        _is_within(e, limit, 1.0) or _is_within(e, nominal, _WORSE)
+        _are_within(e, limit, 1.0) or _are_within(e, nominal, _WORSE)
         for e, limit, nominal in zip(found, limits, usuals, strict=True)
     )
 
@@ -138,9 +139,14 @@ def _room(precision: PrecisionClass, factor: float) -> Errors:
     return Errors(overall=factor * gate.overall, worst_row=factor * gate.row, worst_element=factor * gate.element)
 
 
-def _is_within(errors: Errors | None, limit: Errors | None, factor: float) -> bool:
-    if errors is None or limit is None:
+def _are_within(errors: EachErrors | None, limits: EachErrors | None, factor: float) -> bool:
+    """Return whether each output's errors are at most this factor times its limits."""
+    if errors is None or limits is None:
         return False
+    return all(_is_within(found, limit, factor) for found, limit in zip(errors, limits, strict=True))
+
+
+def _is_within(errors: Errors, limit: Errors, factor: float) -> bool:
     pairs = (
         (errors.overall, limit.overall),
         (errors.worst_row, limit.worst_row),

@@ -28,8 +28,9 @@ def test_fp32_and_integers_are_not_rounded() -> None:
 
 
 def test_the_worst_of_errors_passes_over_what_is_unknown() -> None:
-    found = worst_of(Errors(overall=1.0, worst_row=3.0), None, Errors(overall=2.0))
-    assert found == Errors(overall=2.0, worst_row=3.0)
+    one = (Errors(overall=1.0, worst_row=3.0), Errors(overall=5.0))
+    found = worst_of(one, None, (Errors(overall=2.0), Errors(overall=4.0)))
+    assert found == (Errors(overall=2.0, worst_row=3.0), Errors(overall=5.0)), "each output by itself"
 
 
 def test_a_class_errs_on_a_product_within_its_nominal_gate() -> None:
@@ -37,5 +38,5 @@ def test_a_class_errs_on_a_product_within_its_nominal_gate() -> None:
     case = book.case("nominal_0")
     errors = [book.own_errors(case, precision) for precision in (PrecisionClass.FP32, PrecisionClass.BF16)]
     assert all(e is not None for e in errors)
-    exact, reduced = (e.overall for e in errors if e is not None)
+    exact, reduced = (e[0].overall for e in errors if e is not None)
     assert exact < NOMINAL_GATE[PrecisionClass.FP32] < reduced < NOMINAL_GATE[PrecisionClass.BF16]

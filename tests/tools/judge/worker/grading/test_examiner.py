@@ -12,7 +12,7 @@ from tests.tools.judge.worker.grading.made import SOURCE
 
 from ridgeline.tools.judge.replies import Different, Graded, Missing, Same
 from ridgeline.tools.judge.worker.device import Cpu
-from ridgeline.tools.judge.worker.grading import examiner as examining
+from ridgeline.tools.judge.worker.grading import examiner, grades
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
@@ -108,13 +108,22 @@ def test_a_timed_output_with_an_element_left_out_fails(body: str) -> None:
     assert trial.rel_error == 1e300 and math.isclose(trial.gate, 0.0)
 
 
+def test_outputs_of_timed_sets_hold_either_kind_of_poison() -> None:
+    bench, found = Bench(BODIES["numbers"]), set()
+    for _ in range(64):
+        bench.examiner.poison_timed(0)
+        assert bench.examiner.is_unwritten(0)
+        found.add(bool(bench.memory.outputs[0][0].isnan().all()))
+    assert found == {True, False}
+
+
 def test_numbers_that_were_compared_are_not_looked_through_for_poison(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(BODIES["numbers"])
 
     def look(*_args: object) -> None:
         raise AssertionError("looked for poison")
 
-    monkeypatch.setattr(examining, "unwritten", look)
+    monkeypatch.setattr(examiner, "unwritten", look)
     assert isinstance(bench.first_run(), Graded)
     assert bench.second_run() == Same()
     bench.examiner.poison(0, nan=True)
@@ -145,7 +154,7 @@ def test_a_class_s_limits_are_built_once_for_an_output(
         built.append((precision.value, "with sums" if "sums" in rest else "alone"))
         return gate_for(precision, own, **rest)
 
-    monkeypatch.setattr(examining, "gate_for", noted)
+    monkeypatch.setattr(grades, "gate_for", noted)
     found = bench.examiner.examine(TRIAL, 0)
     assert isinstance(found, Graded) and found.measured == measured
     assert built == limits

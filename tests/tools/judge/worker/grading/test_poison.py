@@ -17,7 +17,8 @@ from ridgeline.tools.judge.worker.grading.poison import (
 )
 
 FLOATS = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
-WHOLE = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool]
+INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
+WHOLE = [*INTEGERS, torch.bool]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
@@ -49,13 +50,13 @@ def test_integers_get_two_patterns(dtype: torch.dtype) -> None:
     assert int(missing_elements(tensor, word).sum()) == 8
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, *WHOLE])
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
 @pytest.mark.parametrize("nan", [True, False])
 def test_one_element_that_was_left_out_is_found(dtype: torch.dtype, *, nan: bool) -> None:
     output = torch.empty(5, 7, dtype=dtype)
     word = poison_word(dtype, nan=nan)
     fill_words(output, word)
-    wanted = torch.full((5, 7), 1 - word if dtype is torch.bool else word ^ 1, dtype=torch.int64)
+    wanted = torch.full((5, 7), word ^ 1, dtype=torch.int64)
     wanted = wanted.to(dtype) if dtype in WHOLE else torch.randn(5, 7).to(dtype)
     assert unwritten(output, word, expect(wanted)) == poison.Unwritten(count=35, first=0)
     kept = output[3, 2].clone()
@@ -83,11 +84,34 @@ def test_an_output_holds_only_poison_until_one_element_is_written(dtype: torch.d
     word = poison_word(dtype, nan=nan)
     fill_words(output, word)
     assert holds_only(output, word)
-    for other in (word ^ 1, 0 if word else 1):
+    for other in (word ^ 1, 0 if word else 1) if dtype is not torch.bool else ():
         fill_words(output, word)
         fill_words(output[3, 2:3], other)
         assert not holds_only(output, word)
+    output[3, 2] = 0 if output[3, 2] else 1
+    assert not holds_only(output, word)
     assert holds_only(output[:0], word)
+
+
+def test_bools_hold_both_values_before_a_call_and_no_row_tells_the_next_ones() -> None:
+    output = torch.empty(64, 4096, dtype=torch.bool)
+    fill_words(output, poison_word(torch.bool, nan=True))
+    rows = output.view(torch.uint8).double()
+    assert bool(((rows.mean(dim=1) - 0.5).abs() < 0.1).all())
+    assert len(set(map(tuple, output.tolist()))) == 64
+
+
+def test_bools_that_were_left_out_are_told_from_wrong_ones_and_few_are_left_to_the_comparison() -> None:
+    output = torch.empty(4, 128, dtype=torch.bool)
+    word = poison_word(torch.bool, nan=True)
+    fill_words(output, word)
+    left, wanted = output.clone(), torch.ones(4, 128, dtype=torch.bool)
+    output[:3] = True
+    found = unwritten(output, word, expect(wanted))
+    assert found is not None and found.count == int((~left[3]).sum()) and found.first >= 3 * 128
+    assert unwritten(~wanted, word, expect(wanted)) is None, "half of them are as the poison, the others are wrong"
+    output[3, 8:] = True
+    assert unwritten(output, word, expect(wanted)) is None, "a few of one value may be chance"
 
 
 def test_poison_is_looked_for_in_one_pass_without_a_mask() -> None:

@@ -1,0 +1,158 @@
+"""The class that outputs are right in: each output by itself, by what its own class may err and what its own sums lose.
+
+A statistic that loses most of its digits says nothing of the product beside it, nor a copy in bf16 of the fp32 output.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.grading.case import Case
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.compare import Difference, Expected, compare
+from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
+from ridgeline.tools.records.precision import (
+    CRFM_TOLERANCE,
+    NOMINAL_GATE,
+    Errors,
+    Gate,
+    accepted_classes,
+    gate_for,
+    strictness,
+)
+from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
+
+_HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
+_CRFM_GATE = Gate(overall=CRFM_TOLERANCE, row=CRFM_TOLERANCE, element=CRFM_TOLERANCE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputGrade:
+    """The grade of one output."""
+
+    measured: PrecisionClass | None  # the strictest class whose gates it meets; None when it meets none
+    gate: Gate
+    passed: bool
+    nearest: LimitUse | None  # of the measured class's limits, or of the loosest that is accepted; None: it is exact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grade:
+    """The grade of one set of outputs."""
+
+    errors: Errors  # the worst of all outputs
+    measured: PrecisionClass | None  # the loosest of the outputs' classes; None where one meets none
+    gate: Gate  # of the output that decides
+    passed: bool
+    passed_by: tuple[bool, ...]  # each output
+    differences: tuple[Difference, ...]
+    output: int  # which one decides: it is nearest to a limit, or furthest beyond it
+    nearest: LimitUse | None  # None: all are exact
+
+
+class Grader:
+    """Grades the outputs of one problem."""
+
+    def __init__(self, book: CaseBook, tolerance: PrecisionClass, dtypes: tuple[str, ...]) -> None:
+        """Grade nothing yet; `dtypes` are the outputs'."""
+        self._book = book
+        self._accepted = tuple(accepted_classes(tolerance, (dtype,)) for dtype in dtypes)
+        self._by_crfm = [tolerance is PrecisionClass.CRFM] * len(dtypes)
+        self._tightened = [False] * len(dtypes)
+
+    @property
+    def accepted(self) -> tuple[PrecisionClass, ...]:
+        """Return the classes that are accepted of any output, strictest first."""
+        return tuple(p for p in STRICTEST_FIRST if any(p in classes for classes in self._accepted))
+
+    def tighten(self, index: int) -> None:
+        """Judge an output by its classes in place of the 1e-2 rule; where that is so already, by no nominal gate."""
+        self._by_crfm[index], self._tightened[index] = False, not self._by_crfm[index]
+
+    def is_tightened(self, index: int) -> bool:
+        """Return whether no gate of an output is a nominal one."""
+        return self._tightened[index]
+
+    def differences(self, outputs: Tensors, expected: tuple[Expected, ...]) -> tuple[Difference, ...]:
+        """Return how far each output is from the expected one."""
+        triples = zip(outputs, expected, self._by_crfm, strict=True)
+        return tuple(compare(output, want, with_crfm=by_crfm) for output, want, by_crfm in triples)
+
+    def grade(self, outputs: Tensors, case: Case, differences: tuple[Difference, ...] = ()) -> Grade:
+        """Return the grade of a case's outputs; `differences` are theirs, where they are known."""
+        differences = differences or self.differences(outputs, case.expected)
+        found = [self._grade_output(case, index, each) for index, each in enumerate(differences)]
+        index = max(range(len(found)), key=lambda i: _how_near(found[i]), default=0)
+        return Grade(
+            errors=functools.reduce(Errors.merged, (d.errors for d in differences), Errors(overall=0.0)),
+            measured=_loosest([each.measured for each in found]),
+            gate=found[index].gate,
+            passed=all(each.passed for each in found),
+            passed_by=tuple(each.passed for each in found),
+            differences=differences,
+            output=index,
+            nearest=found[index].nearest,
+        )
+
+    def _grade_output(self, case: Case, index: int, difference: Difference) -> OutputGrade:
+        errors = difference.errors
+        gate_of = functools.cache(functools.partial(self._gate, case, index, errors))
+        measured = self._classify(index, errors, gate_of)
+        in_class = gate_of(measured).uses(errors) if measured in STRICTEST_FIRST else ()
+        if self._by_crfm[index]:
+            found = LimitUse(measure=Measure.CRFM, figure=difference.crfm, limit=CRFM_TOLERANCE)
+            return OutputGrade(
+                measured=measured or (PrecisionClass.CRFM if found.is_within else None),
+                gate=_CRFM_GATE,
+                passed=found.is_within,
+                nearest=nearest_limit(found, *in_class),
+            )
+        gate, loosest = gate_of(self._accepted[index][-1]), strictness(self._accepted[index][-1])
+        is_exact = measured is PrecisionClass.EXACT
+        passed = is_exact or (measured is not None and strictness(measured) <= loosest)
+        return OutputGrade(
+            measured=measured,
+            gate=gate,
+            passed=passed,
+            nearest=None if is_exact else nearest_limit(*(in_class if passed else gate.uses(errors))),
+        )
+
+    def _classify(self, index: int, errors: Errors, gate_of: Callable[[PrecisionClass], Gate]) -> PrecisionClass | None:
+        if errors.overall == 0.0 and errors.worst_element == 0.0:
+            return PrecisionClass.EXACT
+        accepted = self._accepted[index]
+        last = max(strictness(accepted[-1]), strictness(PrecisionClass.BF16))
+        for precision in STRICTEST_FIRST[strictness(accepted[0]) : last + 1]:
+            if errors.overall > _HOPELESS and strictness(precision) > strictness(accepted[-1]):
+                return None
+            if gate_of(precision).admits(errors):
+                return precision
+        return None
+
+    def _gate(self, case: Case, index: int, errors: Errors, precision: PrecisionClass) -> Gate:
+        """Return an output's limits in a class; all 0 where it cannot hold these numbers.
+
+        They know what sums lose only where these errors are near a limit that does not: few ever are.
+        """
+        own = self._book.own_errors(case, precision)
+        if own is None:
+            return Gate(overall=0.0, row=0.0, element=0.0)
+        gate = gate_for(precision, own[index], tightened=self._tightened[index])
+        if not gate.is_nearly_used_up(errors):
+            return gate
+        sums = self._book.sum_errors(case, precision)
+        return gate_for(precision, own[index], sums=sums[index] if sums else None, tightened=self._tightened[index])
+
+
+def _how_near(grade: OutputGrade) -> tuple[bool, float]:
+    return (not grade.passed, grade.nearest.factor if grade.nearest else -1.0)
+
+
+def _loosest(classes: list[PrecisionClass | None]) -> PrecisionClass | None:
+    """Return the loosest of classes, None where one is None; exact is the strictest, the 1e-2 rule the loosest."""
+    order = (PrecisionClass.EXACT, *STRICTEST_FIRST, PrecisionClass.CRFM)
+    known = [each for each in classes if each is not None]
+    return max(known, key=order.index, default=None) if len(known) == len(classes) else None
