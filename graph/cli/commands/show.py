@@ -36,7 +36,7 @@ from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.listed_runs import list_runs
 from ridgeline.graph.cli.profile_lines import profile_lines, stored_profile
 from ridgeline.graph.cli.summary import device_name, refused_lines, round_lines, waiting_words, winner_lines
-from ridgeline.graph.search.ideas.user_ideas import left_over
+from ridgeline.graph.search.ideas.left_over import left_over
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.reference_mode import mode_words

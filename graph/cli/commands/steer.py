@@ -21,6 +21,7 @@ from ridgeline.checkpoints.steering import Steer, Steering
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.cli.summary import resume_command
+from ridgeline.graph.search.ideas.offline_ideas import reading_of_run
 from ridgeline.graph.search.ideas.user_ideas import user_draft
 from ridgeline.graph.search.judging.judged_files import read_sources
 from ridgeline.graph.session.options import RUNS
@@ -68,8 +69,12 @@ def _idea(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer
     with _opened(run) as archive:
         if any(idea.mechanism == draft.mechanism for idea in archive.ideas()):
             raise RunError(f"{run}: has tried this idea already")
+        reading = reading_of_run(archive, text)
+        if reading and reading.why_not_tried:
+            raise InputError(f"idea: would not be tried: {reading.why_not_tried}")
         told = Steering(archive).add_idea(text)
-    return told, f"{told.id} {_when(run)}"
+    of_it = f"; the offline model carries out of it: {', '.join(reading.named)}" if reading else ""
+    return told, f"{told.id} {_when(run)}{of_it}"
 
 
 def _seed(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer, str]:

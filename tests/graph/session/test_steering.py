@@ -14,7 +14,7 @@ from tests.graph.session.test_session import options
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph import cli
-from ridgeline.graph.search.ideas.user_ideas import left_over
+from ridgeline.graph.search.ideas.left_over import left_over
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.records.vocabulary import Origin
