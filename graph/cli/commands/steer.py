@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import RESUMABLE, find_run, is_locked, refuse_other_version
+from ridgeline.checkpoints.runs.folders import RESUMABLE, find_running, is_locked, refuse_other_version
 from ridgeline.checkpoints.steering import Steer, Steering
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.own_files import refuse_links
@@ -38,7 +38,7 @@ MOST_CHARS = 20_000
 
 def execute(args: argparse.Namespace) -> int:
     """Tell the search; a refusal is an InputError of one line, and leaves the run as it is."""
-    run = find_run(RUNS, args.run)
+    run, matches = find_running(RUNS, args.run)
     with Archive.open_read_only(run) as archive:
         refuse_other_version(archive, GRAPH_VERSION)
         record = archive.run()
@@ -46,9 +46,12 @@ def execute(args: argparse.Namespace) -> int:
         raise RunError(f"{run}: its search has not begun yet; try again in a moment")
     told, words = _TELLING[args.command](args, run, record)
     if args.json:
-        said = {"id": told.id, "name": told.name or None, "running": is_locked(run)}
+        said = {"run": str(run), "id": told.id, "name": told.name or None, "running": is_locked(run)}
         sys.stdout.write(f"{json.dumps(said)}\n")
     else:
+        if matches > 1:
+            chosen = f"{run.name} is the one that runs of the {matches} runs called {args.run}…"
+            sys.stdout.write(f"{printable(chosen)}\n")
         sys.stdout.write(f"{printable(words)}\n")
     return 0
 
