@@ -112,6 +112,8 @@ def _refuse_options_alone(args: argparse.Namespace) -> None:
     """
     if args.profile and args.run is None:
         raise InputError("--profile needs the run: ridgeline show RUN --profile ID")
+    if args.counters and not args.profile:
+        raise InputError("--counters is for --profile: ridgeline show RUN --profile ID --counters")
     if args.port is not None and not args.web:
         raise InputError("--port is for --web: ridgeline show RUN --web --port N")
     if args.web and (args.run is None or args.json or args.profile):

@@ -248,6 +248,11 @@ def test_show_of_an_unknown_run_gets_one_line(tmp_path: Path) -> None:
     assert_one_line(ridgeline("show", "nothing-here", cwd=tmp_path), "nothing-here")
 
 
+def test_counters_without_a_kernel_get_one_line(tmp_path: Path) -> None:
+    for words in (("softmax", "--counters"), ("--counters",)):
+        assert_one_line(ridgeline("show", *words, cwd=tmp_path), "--counters is for --profile")
+
+
 async def test_ideas_that_name_the_largest_stage_of_their_parent_are_counted(
     search: Search, capsys: pytest.CaptureFixture[str]
 ) -> None:
