@@ -272,4 +272,4 @@ async def test_ideas_that_name_the_largest_stage_of_their_parent_are_counted(
     count = sum(idea.parent_id is not None for idea in search.archive.ideas())
     assert count and execute(asked) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert f"{count} of {counted(count, 'idea')} from a kernel with timed stages" in told
+    assert f"{count} of {count} ideas that start from a kernel with timed stages aim" in told
