@@ -30,7 +30,7 @@ from ridgeline.checkpoints.report.wording import (
 )
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import find_run, matching_runs, state_now
+from ridgeline.checkpoints.runs.folders import find_run, matching_runs, run_folders, state_now
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 from ridgeline.graph.cli.console import make_console
@@ -47,7 +47,7 @@ from ridgeline.graph.cli.summary import (
 from ridgeline.graph.search.ideas.left_over import left_over
 from ridgeline.graph.session.options import RUNS
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.errors import InputError
+from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Profile
 from ridgeline.tools.records.vocabulary import RunState
@@ -130,9 +130,20 @@ def _resume_lines(run: Path, record: RunRecord, state: str, cost: dict[str, Any]
 
 
 def _chosen(wanted: str) -> tuple[Path, list[Path]]:
-    """Return the run that a user names, of several the newest, and all that its name means."""
+    """Return the run that a user names, of several the newest, and all that its name means.
+
+    Raises:
+        RunError: none is meant; the message says how the runs are listed, where there are some.
+    """
     matches = [] if (Path(wanted) / FILE_NAME).is_file() else matching_runs(RUNS, wanted)
-    return (matches[-1] if matches else find_run(RUNS, wanted)), matches
+    if matches:
+        return matches[-1], matches
+    try:
+        return find_run(RUNS, wanted), matches
+    except RunError as unknown:
+        if not run_folders(RUNS):
+            raise
+        raise RunError(f"{unknown}; ridgeline show lists the runs") from None
 
 
 def _serve(console: Console, args: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.candidates import candidate_of
-from tests.graph.cli.command_line import ridgeline
+from tests.graph.cli.command_line import assert_one_line, ridgeline
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
@@ -191,6 +191,11 @@ def test_the_list_says_of_a_running_search_no_more_than_it_shows(runs: Path) -> 
         archive.save_run(RunRecord(state="running"))
     with lock_run(runs / "q-1"):
         assert "q-1  still running" in _ridgeline(runs, "show").stdout.splitlines()
+
+
+def test_show_of_an_unknown_run_says_how_the_runs_are_listed(runs: Path) -> None:
+    for unknown in ("q-7", "nothing-here"):
+        assert_one_line(_ridgeline(runs, "show", unknown), "no such run", "ridgeline show lists the runs")
 
 
 def test_show_and_export_leave_a_run_as_it_was(runs: Path) -> None:

@@ -27,7 +27,7 @@ from ridgeline.graph.cli.summary import closing_lines
 from ridgeline.graph.session.outputs import write_result
 from ridgeline.tools.records.results import Profile, StageTime
 from ridgeline.tools.records.vocabulary import RunState
-from ridgeline.tools.wording import counted, ratio_words
+from ridgeline.tools.wording import ratio_words
 
 
 def shown(search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int) -> str:
