@@ -19,6 +19,7 @@ from ridgeline.checkpoints.history.implementations import ends_of
 from ridgeline.checkpoints.history.named_stages import names_stage, parents_largest_stage
 from ridgeline.checkpoints.history.repeated_sources import repeated_sources
 from ridgeline.checkpoints.history.sweeps import sweep_rows
+from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
 from ridgeline.tools.records.vocabulary import SEARCHED, IdeaOutcome, Origin
@@ -105,20 +106,22 @@ def _result(archive: Archive, idea: Idea, measured: _Measured) -> IdeaResult:
     parent = measured.fastest.get(idea.parent_id or "")
     gained = gain_over(parent, best, measured.pairs) if parent else gain_over_eager(best)
     is_decided = parent is not None and gained is not None and gained.is_side_by_side
+    outcome = _outcome(gained, is_decided=is_decided, is_judged=bool(judged))
+    repeats = measured.repeated.get(_root(own, best) or (ids[0] if ids else ""), "")
     return IdeaResult(
         idea=idea,
         best=best,
         failure=f"{last.status} ({last.reason_code}): {last.reason}".rstrip(": ") if last else "",
         candidates=len(own),
         is_unjudged=bool(unjudged),
-        outcome=_outcome(gained, is_decided=is_decided, is_judged=bool(judged)),
+        outcome=_spared(outcome) if repeats and idea.model == USER else outcome,
         gain=gained.ratio if parent and gained else None,
         ends=ends_of(archive, own),
         before=read_diagnosis(archive, parent),
         after=next((told for evaluation in right if (told := read_diagnosis(archive, evaluation))), ""),
         sweep=sweep_rows(archive, _root(own, best), own),
         largest_stage=parents_largest_stage(archive, idea),
-        same_source_as=measured.repeated.get(_root(own, best) or (ids[0] if ids else ""), ""),
+        same_source_as=repeats,
         proven=gained if parent or not idea.parent_id else None,
     )
 
@@ -134,6 +137,11 @@ def _outcome(gained: Gain | None, *, is_decided: bool, is_judged: bool) -> IdeaO
         leaves_room = not is_decided and gained.interval is not None and gained.interval[1] >= GAIN
         return IdeaOutcome.UNDECIDED if leaves_room else IdeaOutcome.REFUTED
     return IdeaOutcome.IMPLEMENTATION_FAILED if is_judged else None
+
+
+def _spared(outcome: IdeaOutcome | None) -> IdeaOutcome | None:
+    """Return the outcome of a user's idea whose kernel the search had before: that kernel refutes nothing of the idea."""
+    return IdeaOutcome.UNDECIDED if outcome is IdeaOutcome.REFUTED else outcome
 
 
 def _root(own: Sequence[Candidate], best: Evaluation | None) -> str | None:

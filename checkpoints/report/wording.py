@@ -14,7 +14,7 @@ from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Floor
 from ridgeline.tools.records.vocabulary import Label, RunState, Status
-from ridgeline.tools.wording import counted, ratio_words
+from ridgeline.tools.wording import ratio_words
 
 Best = dict[str, Any]
 """result.json's `best`."""
@@ -80,7 +80,10 @@ def author_words(model: str) -> str:
 
 def stage_words(ideas: int, named: int) -> str:
     """Return how many of the ideas whose parent's times by stage were known name its largest stage; "" of none."""
-    return f"{named} of {counted(ideas, 'idea')} from a kernel with timed stages name its largest one" if ideas else ""
+    if not ideas:
+        return ""
+    aim = "aim" if named > 1 else "aims"
+    return f"{named or 'none'} of {ideas:,} ideas that start from a kernel with timed stages {aim} at its longest stage"
 
 
 def replay_words(replay: Mapping[str, Any] | None) -> str:

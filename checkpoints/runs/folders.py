@@ -251,6 +251,20 @@ def find_run(runs_dir: Path, id_or_path: str | Path) -> Path:
     return path if (path / FILE_NAME).is_file() else _meant_run(runs_dir, str(id_or_path), path)
 
 
+def find_running(runs_dir: Path, id_or_path: str | Path) -> tuple[Path, int]:
+    """Return the run folder that a user who speaks to a search names, and how many runs the name means.
+
+    Of several it is the one that a process holds now.
+
+    Raises:
+        RunError: as `find_run` does; where several match, none of them is held, or several.
+    """
+    is_path = (Path(id_or_path) / FILE_NAME).is_file()
+    matches = [] if is_path else matching_runs(runs_dir, str(id_or_path))
+    held = [run for run in matches if is_locked(run)] if len(matches) > 1 else []
+    return (held[0] if len(held) == 1 else find_run(runs_dir, id_or_path)), len(matches)
+
+
 def run_named(runs_dir: Path, name: str) -> Path:
     """Return the run folder that a name means in `runs_dir`, its beginning or a search id; nothing else is looked at.
 
@@ -266,7 +280,8 @@ def _meant_run(runs_dir: Path, wanted: str, path: Path) -> Path:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise RunError(f"{wanted}: several runs match: {', '.join(f.name for f in matches)}; name one in full")
+        told = ", ".join(f"{f.name} ({'running' if is_locked(f) else 'not running'})" for f in matches)
+        raise RunError(f"{wanted}: several runs match: {told}; name one in full")
     if os.path.lexists(path / FILE_NAME):
         raise RunError(f"{wanted}: its {FILE_NAME} is not a file, so it cannot go on; restore it or start a new run")
     if (path / LOCK_NAME).exists():

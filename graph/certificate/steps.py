@@ -257,13 +257,21 @@ async def _audit(context: SearchContext, certificate: Certificate) -> str | None
     return None
 
 
+def _without_seed(context: SearchContext, winner_id: str) -> str:
+    """Return why a winner is compared with no seed kernel."""
+    seeds = {candidate.id for candidate in context.archive.candidates(origin=Origin.SEED)}
+    if not seeds:
+        return "there was no seed kernel"
+    return "no other seed kernel was right" if seeds - {winner_id} else "there is no other seed kernel"
+
+
 async def _compare(context: SearchContext, certificate: Certificate) -> str:
     """Compare with the fastest seed kernel in one alternating run; a tie is reported, not failed."""
     standings = await asyncio.to_thread(read_standings, context.archive)
     winner = certificate.standing.candidate
     seed = next((s for s in standings if s.candidate.origin is Origin.SEED and s.candidate.id != winner.id), None)
     if seed is None:
-        return "there is no other seed kernel"
+        return await asyncio.to_thread(_without_seed, context, winner.id)
     certificate.seed_id = seed.candidate.id
     seed_build = await context.measure(CompileTask(problem=context.described, candidate=seed.candidate))
     if seed_build.status is not Status.OK:

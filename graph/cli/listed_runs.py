@@ -16,6 +16,7 @@ from ridgeline.checkpoints.storage.strict_json import finite
 from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.errors import StorageError
+from ridgeline.tools.records.vocabulary import RunState
 from ridgeline.tools.wording import ratio_words
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def list_runs(console: Console, *, as_json: bool) -> int:
         sys.stdout.write(json.dumps(finite(listed), indent=2) + "\n")
         return 0
     for entry, (_, record) in zip(listed, found, strict=True):
-        words = f"{entry['run']}  {ending(entry['state'], record.stop_reason)}{_best_words(entry)}"
+        words = f"{entry['run']}  {_state_words(entry['state'], record.stop_reason)}{_best_words(entry)}"
         console.print(words, markup=False, soft_wrap=True)
     if not found:
         console.print(f"there is no run in {RUNS}; ridgeline run quickstart begins one", markup=False, soft_wrap=True)
@@ -54,6 +55,11 @@ def _entry(run: Path, record: RunRecord) -> dict[str, Any]:
         "certified": certified,
         "error": fault,
     }
+
+
+def _state_words(state: str, reason: str | None) -> str:
+    """Return how a search ended; of one that runs that alone, since the list does not show what it found."""
+    return "still running" if state == RunState.RUNNING and not reason else ending(state, reason)
 
 
 def _best_words(entry: dict[str, Any]) -> str:

@@ -26,10 +26,10 @@ from ridgeline.checkpoints.report.wording import (
     unproven_words,
     why_uncertified,
 )
-from ridgeline.checkpoints.runs.folders import RESUMABLE
+from ridgeline.checkpoints.runs.folders import KILLED, RESUMABLE
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.records.printable import printable, printable_name
-from ridgeline.tools.records.vocabulary import Origin
+from ridgeline.tools.records.vocabulary import Origin, RunState
 from ridgeline.tools.wording import counted, medians_words, ratio_words
 
 if TYPE_CHECKING:
@@ -110,11 +110,16 @@ def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[st
         counts = {"batched": result.batched, "unjudged": result.unjudged}
         words = waiting_words(result.waiting, result.run_dir, **counts, device=device_name(report))
         lines.append(f"parked:  {words}")
-    if result.state == "stopped":
-        lines.append(f"resume:  {resume_command(result.run_dir)}")
-    if result.state == "budget":
-        lines.append(f"go on:   {resume_command(result.run_dir)}{larger_limits(budget or Budget(), report)}")
-    return lines
+    return [*lines, *resume_lines(result.state, result.run_dir, budget or Budget(), report)]
+
+
+def resume_lines(state: str, run_dir: Path, budget: Budget, used: Mapping[str, Any]) -> list[str]:
+    """Return the line with the command that resumes a run which was stopped or killed, or whose budget is spent."""
+    if state in (RunState.STOPPED, KILLED):
+        return [f"resume:  {resume_command(run_dir)}"]
+    if state == RunState.BUDGET:
+        return [f"go on:   {resume_command(run_dir)}{larger_limits(budget, used)}"]
+    return []
 
 
 def larger_limits(budget: Budget, report: Mapping[str, Any]) -> str:

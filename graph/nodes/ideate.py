@@ -21,6 +21,7 @@ from ridgeline.graph.search.ideas.digest import digest
 from ridgeline.graph.search.ideas.earnings import author_outcomes, writer_outcomes
 from ridgeline.graph.search.ideas.memory import tried_ideas, unwritten_branches
 from ridgeline.graph.search.ideas.novelty import is_refused, is_repeated
+from ridgeline.graph.search.ideas.offline_ideas import carried_out
 from ridgeline.graph.search.ideas.recombination import named_as_shown, pair_to_recombine
 from ridgeline.graph.search.ideas.user_ideas import user_drafts, users_ideas
 from ridgeline.graph.search.judging.compiled import begin_compiled
@@ -141,7 +142,8 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     elites = await read_elites(context, dict.fromkeys([*state.get("elites", []), *(pair or ())]))
     begun = await asyncio.to_thread(context.archive.ideas)
     told = await users_ideas(context, round_)
-    drafts = [(USER, draft) for draft in user_drafts(told, begun, plan.ideas, elites)]
+    usable = carried_out(context, told, round_)
+    drafts = [(USER, draft) for draft in user_drafts(usable, begun, plan.ideas, elites)]
     request = IdeationRequest(
         subject=context.subject,
         baselines=await context.told_baselines(round_),

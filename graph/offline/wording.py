@@ -9,10 +9,12 @@ from ridgeline.graph.offline.composer import Composer, Composition, ordered
 
 
 def named_structures(composer: Composer, text: str) -> Composition:
-    """Return the structures that titles, else keywords in a text name."""
+    """Return the structures that titles, else names and keywords in a text name."""
     texts = composer.structures.texts
     titled = frozenset(s for s, t in texts.items() if t.title.lower() in text.lower())
-    return titled or frozenset(s for s, t in texts.items() if re.search(t.keywords, text, re.IGNORECASE))
+    return titled or frozenset(
+        s for s, t in texts.items() if s in text.lower() or re.search(t.keywords, text, re.IGNORECASE)
+    )
 
 
 def composition_line(composer: Composer, structures: Iterable[str]) -> str:

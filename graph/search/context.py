@@ -48,8 +48,8 @@ R = TypeVar("R")
 class SearchContext:
     """Everything a search needs besides its state.
 
-    The baseline node sets `described_target` and `facts`, which a resumed search brings along. `toolboxes` and `unjudged` fill,
-    `compiled` is begun and joined, `thread_id` is set once. Nothing else changes during a search.
+    The baseline node sets `described_target` and `facts`, which a resumed search brings along. `toolboxes`, `unjudged` and
+    `ideas_not_tried` fill, `compiled` is begun and joined, `thread_id` is set once. Nothing else changes during a search.
     """
 
     problem: ProblemSpec
@@ -78,6 +78,7 @@ class SearchContext:
     working: WorkingTime = field(default_factory=WorkingTime)
     toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
     unjudged: set[tuple[str, Purpose]] = field(default_factory=set)  # candidates that the engine failed on this session
+    ideas_not_tried: set[str] = field(default_factory=set)  # the user's, of which this session was warned
     is_away: bool = False  # its device is on another machine: what needs it waits, and the search parks
     devices: int = 1  # measurements that the engine makes side by side
     pauses: Pauses = field(default_factory=Pauses)

@@ -268,5 +268,5 @@ class IdeaOutcome(StrEnum):
 
     IMPROVED = "improved"  # an implementation was faster than its parent
     REFUTED = "refuted"  # implementations were right, and none was faster
-    UNDECIDED = "undecided"  # the same, but the two kernels' intervals leave room for a gain
+    UNDECIDED = "undecided"  # the same, but intervals leave room for a gain, or a user's idea led to a known kernel
     IMPLEMENTATION_FAILED = "implementation failed"  # none was right: another try may be

@@ -30,15 +30,24 @@ from ridgeline.checkpoints.report.wording import (
 )
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import find_run, matching_runs, state_now
+from ridgeline.checkpoints.runs.folders import find_run, matching_runs, run_folders, state_now
+from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.listed_runs import list_runs
 from ridgeline.graph.cli.profile_lines import profile_lines, stored_profile
-from ridgeline.graph.cli.summary import device_name, refused_lines, round_lines, waiting_words, winner_lines
-from ridgeline.graph.search.ideas.user_ideas import left_over
+from ridgeline.graph.cli.summary import (
+    device_name,
+    refused_lines,
+    resume_lines,
+    round_lines,
+    waiting_words,
+    winner_lines,
+)
+from ridgeline.graph.search.ideas.left_over import left_over
 from ridgeline.graph.session.options import RUNS
-from ridgeline.tools.errors import InputError
+from ridgeline.problems.spec import Budget
+from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Profile
 from ridgeline.tools.records.vocabulary import RunState
@@ -53,9 +62,8 @@ WIDER = 120
 def execute(args: argparse.Namespace) -> int:
     """Print rounds, ideas, the lineage of the best and the cost, or without a run the list of runs; JSON with `--json`."""
     console = make_console()
-    if args.profile and args.run is None:
-        raise InputError("--profile needs the run: ridgeline show RUN --profile ID")
-    if args.web or args.port is not None:
+    _refuse_options_alone(args)
+    if args.web:
         return _serve(console, args)
     if args.run is None:
         return list_runs(console, as_json=args.json)
@@ -91,23 +99,57 @@ def execute(args: argparse.Namespace) -> int:
         console.print(f"not taken up yet: {left}", markup=False, soft_wrap=True)
     _print_lineage(console, shown["lineage"])
     _print_cost(console, shown["cost"], is_keyless=record.is_keyless, is_running=is_running)
+    for line in _resume_lines(run, record, state, shown["cost"]):
+        console.print(line, markup=False, soft_wrap=True)
     return 0
 
 
+def _refuse_options_alone(args: argparse.Namespace) -> None:
+    """Refuse an option without the one or the run that it is for.
+
+    Raises:
+        InputError: one line, with the whole command.
+    """
+    if args.profile and args.run is None:
+        raise InputError("--profile needs the run: ridgeline show RUN --profile ID")
+    if args.counters and not args.profile:
+        raise InputError("--counters is for --profile: ridgeline show RUN --profile ID --counters")
+    if args.port is not None and not args.web:
+        raise InputError("--port is for --web: ridgeline show RUN --web --port N")
+    if args.web and (args.run is None or args.json or args.profile):
+        raise InputError("--web takes a run alone: ridgeline show RUN --web")
+
+
+def _resume_lines(run: Path, record: RunRecord, state: str, cost: dict[str, Any]) -> list[str]:
+    """Return how the search goes on, as its own last lines say it; nothing of an exported copy."""
+    if record.exported_at is not None:
+        return []
+    with record_errors(run):
+        budget = Budget.model_validate(record.budget or {})
+    return resume_lines(state, run, budget, cost)
+
+
 def _chosen(wanted: str) -> tuple[Path, list[Path]]:
-    """Return the run that a user names, of several the newest, and all that its name means."""
+    """Return the run that a user names, of several the newest, and all that its name means.
+
+    Raises:
+        RunError: none is meant; the message says how the runs are listed, where there are some.
+    """
     matches = [] if (Path(wanted) / FILE_NAME).is_file() else matching_runs(RUNS, wanted)
-    return (matches[-1] if matches else find_run(RUNS, wanted)), matches
+    if matches:
+        return matches[-1], matches
+    try:
+        return find_run(RUNS, wanted), matches
+    except RunError as unknown:
+        if not run_folders(RUNS):
+            raise
+        raise RunError(f"{unknown}; ridgeline show lists the runs") from None
 
 
 def _serve(console: Console, args: argparse.Namespace) -> int:
     """Serve a run's page until a signal ends it."""
     from ridgeline.graph.cli.web.serve import serve_run
 
-    if not args.web:
-        raise InputError("--port is for --web: ridgeline show RUN --web --port N")
-    if args.run is None or args.json or args.profile:
-        raise InputError("--web takes a run alone: ridgeline show RUN --web")
     run, _ = _chosen(args.run)
     serve_run(run, args.port or 0, lambda line: console.print(line, markup=False, soft_wrap=True))
     return 0

@@ -16,11 +16,12 @@ from pydantic import ValidationError
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import RESUMABLE, find_run, is_locked, refuse_other_version
+from ridgeline.checkpoints.runs.folders import RESUMABLE, find_running, is_locked, refuse_other_version
 from ridgeline.checkpoints.steering import Steer, Steering
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.cli.summary import resume_command
+from ridgeline.graph.search.ideas.offline_ideas import reading_of_run
 from ridgeline.graph.search.ideas.user_ideas import user_draft
 from ridgeline.graph.search.judging.judged_files import read_sources
 from ridgeline.graph.session.options import RUNS
@@ -37,7 +38,7 @@ MOST_CHARS = 20_000
 
 def execute(args: argparse.Namespace) -> int:
     """Tell the search; a refusal is an InputError of one line, and leaves the run as it is."""
-    run = find_run(RUNS, args.run)
+    run, matches = find_running(RUNS, args.run)
     with Archive.open_read_only(run) as archive:
         refuse_other_version(archive, GRAPH_VERSION)
         record = archive.run()
@@ -45,9 +46,12 @@ def execute(args: argparse.Namespace) -> int:
         raise RunError(f"{run}: its search has not begun yet; try again in a moment")
     told, words = _TELLING[args.command](args, run, record)
     if args.json:
-        said = {"id": told.id, "name": told.name or None, "running": is_locked(run)}
+        said = {"run": str(run), "id": told.id, "name": told.name or None, "running": is_locked(run)}
         sys.stdout.write(f"{json.dumps(said)}\n")
     else:
+        if matches > 1:
+            chosen = f"{run.name} is the one that runs of the {matches} runs called {args.run}…"
+            sys.stdout.write(f"{printable(chosen)}\n")
         sys.stdout.write(f"{printable(words)}\n")
     return 0
 
@@ -68,8 +72,12 @@ def _idea(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer
     with _opened(run) as archive:
         if any(idea.mechanism == draft.mechanism for idea in archive.ideas()):
             raise RunError(f"{run}: has tried this idea already")
+        reading = reading_of_run(archive, text)
+        if reading and reading.why_not_tried:
+            raise InputError(f"idea: would not be tried: {reading.why_not_tried}")
         told = Steering(archive).add_idea(text)
-    return told, f"{told.id} {_when(run)}"
+    of_it = f"; the offline model carries out of it: {', '.join(reading.named)}" if reading else ""
+    return told, f"{told.id} {_when(run)}{of_it}"
 
 
 def _seed(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer, str]:

@@ -1,4 +1,4 @@
-"""The user's own ideas, which the search tries first, and what of them it did not come to."""
+"""The user's own ideas, which the search tries first."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.steering import Steering, SteerKind, mechanism_of
 from ridgeline.graph.models.requests import Elite, IdeaDraft
 from ridgeline.tools.records.search import Idea
-from ridgeline.tools.records.vocabulary import Category, Origin
+from ridgeline.tools.records.vocabulary import Category
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -36,7 +35,7 @@ def user_draft(text: str, parent_id: str | None = None) -> IdeaDraft:
     Raises:
         ValidationError: no idea can be made of them.
     """
-    return IdeaDraft(title=_title(text), mechanism=mechanism_of(text), category=_category(text), parent_id=parent_id)
+    return IdeaDraft(title=title_of(text), mechanism=mechanism_of(text), category=_category(text), parent_id=parent_id)
 
 
 def user_drafts(texts: Sequence[str], tried: Sequence[Idea], count: int, elites: Sequence[Elite]) -> list[IdeaDraft]:
@@ -47,7 +46,8 @@ def user_drafts(texts: Sequence[str], tried: Sequence[Idea], count: int, elites:
     return [user_draft(text, parent_id) for text in fresh[:count]]
 
 
-def _title(text: str) -> str:
+def title_of(text: str) -> str:
+    """Return the title of an idea of these words: the first line, cut."""
     line = text.strip().splitlines()[0]
     return line[:157] + "..." if len(line) > 160 else line.ljust(3, ".")
 
@@ -55,13 +55,3 @@ def _title(text: str) -> str:
 def _category(text: str) -> Category:
     lowered = text.lower()
     return next((c for c, found in CATEGORY_WORDS.items() if any(w in lowered for w in found)), Category.COMPUTE)
-
-
-def left_over(archive: Archive) -> list[str]:
-    """Return in words what a search that had begun was told and did not take up."""
-    tried = {idea.mechanism for idea in archive.ideas()}
-    judged = {candidate.id for candidate in archive.candidates(origin=Origin.SEED)}
-    steering = Steering(archive)
-    ideas = (steer for steer in steering.told(SteerKind.IDEA) if mechanism_of(steer.text) not in tried)
-    seeds = (steer for steer in steering.told(SteerKind.SEED) if steer.name not in judged)
-    return [*(f"the idea {_title(steer.text)!r}" for steer in ideas), *(steer.name for steer in seeds)]

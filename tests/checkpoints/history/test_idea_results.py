@@ -207,3 +207,16 @@ def test_an_idea_whose_kernel_repeats_an_earlier_one_names_it(archive: Archive, 
     for name in ("r2i0v0a0", "r1i0v0a0"):
         archive.add_evaluation(story.ok(name, 1.4))
     assert _result(archive, "r2i0").same_source_as == "r1i0v0a0"
+
+
+@pytest.mark.parametrize(("author", "outcome"), [("user", IdeaOutcome.UNDECIDED), ("offline", IdeaOutcome.REFUTED)])
+def test_a_kernel_that_the_search_had_before_refutes_no_idea_of_a_user(
+    archive: Archive, story: SimpleNamespace, author: str, outcome: IdeaOutcome
+) -> None:
+    archive.add_ideas([story.idea(1, 0, "Fuse", None), replace(story.idea(2, 0, "My own", "r1i0v0a0"), model=author)])
+    written = story.candidate("r1i0v0a0", idea_id="r1i0")
+    archive.add_candidates([written, replace(written, id="r2i0v0a0", idea_id="r2i0", round=2)])
+    archive.add_evaluation(story.ok("r1i0v0a0", 1.4))
+    archive.add_evaluation(story.ok("r2i0v0a0", 1.1))
+    found = _result(archive, "r2i0")
+    assert (found.same_source_as, found.outcome) == ("r1i0v0a0", outcome)

@@ -11,6 +11,7 @@ from tests.checkpoints.report.reading import read_page
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report.certificate import render_certificate
 from ridgeline.checkpoints.report.page import render_report
+from ridgeline.checkpoints.report.wording import stage_words
 from ridgeline.checkpoints.result import STATE_WORDS, build_result
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.records.keys import comparison_key
@@ -267,4 +268,15 @@ def test_ideas_are_told_by_how_many_named_the_largest_stage_of_their_parent(fill
     figures = {"fraction_of_floor": None, "achieved_gbps": None, "achieved_gflops": None}
     filled.save("profiles", found.key, parent, Profile(bound="memory", stages=stages, **figures))
     count = sum(idea.parent_id == parent for idea in filled.ideas())
-    assert f"1 of {count} ideas from a kernel with timed stages name its largest one." in _render(filled)
+    said = f"1 of {count} ideas that start from a kernel with timed stages aims at its longest stage."
+    assert said in _render(filled)
+
+
+@pytest.mark.parametrize(
+    ("ideas", "named", "said"),
+    [(1, 1, "1 of 1 ideas … aims"), (3, 2, "2 of 3 ideas … aim"), (3, 0, "none of 3 ideas … aims")],
+)
+def test_ideas_at_the_longest_stage_are_told_in_one_sentence(ideas: int, named: int, said: str) -> None:
+    whole = f"{said.replace('…', 'that start from a kernel with timed stages')} at its longest stage"
+    assert stage_words(ideas, named) == whole
+    assert stage_words(0, 0) == ""

@@ -17,6 +17,7 @@ from ridgeline.checkpoints.runs.folders import (
     check_graph_version,
     check_vacant,
     find_run,
+    find_running,
     is_locked,
     lock_run,
     newest_unfinished,
@@ -154,10 +155,28 @@ def test_find_run_takes_a_path_a_name_its_beginning_or_a_search_id(tmp_path: Pat
     assert find_run(tmp_path, first) == first
     assert find_run(tmp_path, "quickstart-0901") == first
     assert find_run(tmp_path, "abc123") == first
-    with pytest.raises(RunError, match="several runs match: quickstart-0901, quickstart-0902"):
+    both = r"several runs match: quickstart-0901 \({}running\), quickstart-0902 \(not running\); name one in full"
+    with pytest.raises(RunError, match=both.format("not ")):
+        find_run(tmp_path, "quick")
+    with lock_run(first), pytest.raises(RunError, match=both.format("")):
         find_run(tmp_path, "quick")
     with pytest.raises(RunError, match="no such run; did you mean quickstart-090"):
         find_run(tmp_path, "quikstart-0901")
+
+
+def test_find_running_takes_the_one_run_of_a_name_that_runs(tmp_path: Path) -> None:
+    first, second = (_make_run(tmp_path, f"quickstart-090{n}", "quickstart", "stopped") for n in (1, 2))
+    assert find_running(tmp_path, first) == (first, 0)
+    assert find_running(tmp_path, "quickstart-0902") == (second, 1)
+    with pytest.raises(RunError, match=r"quickstart-0901 \(not running\), quickstart-0902 \(not running\)"):
+        find_running(tmp_path, "quick")
+    with lock_run(first):
+        assert find_running(tmp_path, "quick") == (first, 2)
+        with (
+            lock_run(second),
+            pytest.raises(RunError, match=r"quickstart-0901 \(running\), quickstart-0902 \(running\)"),
+        ):
+            find_running(tmp_path, "quick")
 
 
 @pytest.mark.parametrize("has_runs", [False, True])

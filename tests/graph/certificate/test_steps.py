@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import jsonschema
+import pytest
 from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
@@ -117,6 +118,28 @@ async def test_seed_that_fails_where_it_is_compared_costs_only_the_comparison(se
     certificate = search.archive.certificate()
     assert certificate is not None and certificate["passed"] and certificate["versus_seed"] is None
     assert any("seed-naive failed: killed by SIGSEGV" in e.get("message", "") for e in search.events)
+
+
+@pytest.mark.parametrize(
+    ("seed", "kernel", "said"),
+    [
+        ("", "// speed 2\n", "there was no seed kernel"),
+        ("// fails verify\n", "// speed 2\n", "no other seed kernel was right"),
+        ("// speed 3\n", "// fails verify\n", "there is no other seed kernel"),
+    ],
+)
+async def test_a_winner_without_a_seed_to_compare_it_with_says_why(
+    search: Search, seed: str, kernel: str, said: str
+) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": kernel})
+    context = search.context(rounds=1, ideas=1, implementations=1)
+    if seed:
+        (context.problem.path.parent / "seeds" / "naive.cpp").write_text(seed)
+    else:
+        context.problem = context.problem.model_copy(update={"seeds": []})
+    await search.run(context)
+    told = [event["detail"] for event in search.events_named("certify") if event["step"] == "compare"]
+    assert told[-1] == said
 
 
 async def test_profile_that_fails_costs_only_itself(search: Search) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.candidates import candidate_of
-from tests.graph.cli.command_line import ridgeline
+from tests.graph.cli.command_line import assert_one_line, ridgeline
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
@@ -165,6 +165,37 @@ def test_a_stopped_run_that_is_being_resumed_is_said_to_be_running(runs: Path) -
     with lock_run(runs / "q-1"):
         assert "still running" in _ridgeline(runs, "show", "q-1").stdout
         assert "still running" in open_run(runs / "q-1").to_html()
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (RunRecord(state="stopped"), "resume:  {}"),
+        (RunRecord(state="running"), "resume:  {}"),
+        (RunRecord(state="budget", budget={"tokens": 100}), "go on:   {} --max-tokens 200"),
+        (RunRecord(state="finished"), ""),
+        (RunRecord(state="stopped", exported_at="2026-11-21"), ""),
+    ],
+)
+def test_show_ends_with_how_a_run_goes_on(runs: Path, changes: RunRecord, line: str) -> None:
+    with Archive.open(runs / "q-1" / "archive.sqlite") as archive:
+        archive.save_run(changes)
+    last = _ridgeline(runs, "show", "q-1").stdout.splitlines()[-1]
+    command = last[9:].partition(" --max")[0]
+    assert last == line.format(command) if line else last.startswith("cost: ")
+    assert not line or command.endswith("run --resume runs/q-1")
+
+
+def test_the_list_says_of_a_running_search_no_more_than_it_shows(runs: Path) -> None:
+    with Archive.open(runs / "q-1" / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(state="running"))
+    with lock_run(runs / "q-1"):
+        assert "q-1  still running" in _ridgeline(runs, "show").stdout.splitlines()
+
+
+def test_show_of_an_unknown_run_says_how_the_runs_are_listed(runs: Path) -> None:
+    for unknown in ("q-7", "nothing-here"):
+        assert_one_line(_ridgeline(runs, "show", unknown), "no such run", "ridgeline show lists the runs")
 
 
 def test_show_and_export_leave_a_run_as_it_was(runs: Path) -> None:

@@ -6,7 +6,9 @@ import dataclasses
 from typing import Any
 
 import pytest
+from tests.graph import memory_engine
 from tests.graph.conftest import Search
+from tests.graph.memory_engine import DESCRIPTION
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 
 from ridgeline.checkpoints.run_record import RunRecord
@@ -161,3 +163,18 @@ async def test_plans_of_an_idea_go_to_its_implementations(search: Search) -> Non
         1: "by columns",
         2: "",
     }
+
+
+async def test_an_idea_that_the_keyless_model_cannot_carry_out_is_not_tried_and_told_once(
+    search: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = {**DESCRIPTION.reference_graph, "mutations": ["x"]}
+    monkeypatch.setattr(memory_engine, "DESCRIPTION", dataclasses.replace(DESCRIPTION, reference_graph=graph))
+    context = search.context(ScriptedModel("offline"), rounds=2, implementations=1)
+    context.problem = context.problem.model_copy(update={"ideas": ["x y z of a kind"]})
+    await search.run(context)
+    assert {(idea.id, idea.model) for idea in search.archive.ideas()} == {
+        (f"r{round_}i{n}", "offline") for round_ in (1, 2) for n in (0, 1)
+    }
+    told = [event["message"] for event in search.events_named("warning") if "not tried" in event["message"]]
+    assert len(told) == 1 and told[0].startswith("the idea 'x y z of a kind' is not tried: the offline model")

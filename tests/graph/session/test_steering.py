@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 from tests.graph.session.test_session import options
 
-from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph import cli
-from ridgeline.graph.search.ideas.user_ideas import left_over
+from ridgeline.graph.search.ideas.left_over import left_over
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.session import run_search
+from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.tools.records.vocabulary import Origin
 
 pytestmark = pytest.mark.long
@@ -182,3 +186,22 @@ async def test_a_file_name_that_commands_a_terminal_names_a_seed_without(
     capsys.readouterr()
     assert cli.main(["seed", run, str(path)]) == 0
     assert capsys.readouterr().out.startswith("seed-a__2J_b enters once")
+
+
+def test_of_several_runs_of_a_name_the_one_that_runs_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = [tmp_path / "runs" / f"toy-{n}" for n in (1, 2)]
+    for run in runs:
+        with Archive.open(run / FILE_NAME) as archive:
+            archive.save_run(RunRecord(problem={"name": "toy"}, settings={}, graph_version=GRAPH_VERSION))
+    assert cli.main(["idea", "toy", IDEA]) == 2
+    assert "toy-1 (not running), toy-2 (not running)" in capsys.readouterr().err
+    with lock_run(runs[0]):
+        assert cli.main(["idea", "toy", IDEA]) == 0
+    chosen = "toy-1 is the one that runs of the 2 runs called toy…"
+    assert capsys.readouterr().out.splitlines() == [chosen, "idea-1 enters with the next round"]
+    with lock_run(runs[1]):
+        assert cli.main(["stop", "toy", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"run": "runs/toy-2", "id": "stop-1", "name": None, "running": True}

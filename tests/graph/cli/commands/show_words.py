@@ -7,4 +7,4 @@ import argparse
 
 def asked_for(**words: object) -> argparse.Namespace:
     """Return the parsed words of a `show` that serves no page."""
-    return argparse.Namespace(**{"web": False, "port": None} | words)
+    return argparse.Namespace(**{"web": False, "port": None, "counters": False} | words)

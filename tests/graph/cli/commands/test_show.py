@@ -27,7 +27,7 @@ from ridgeline.graph.cli.summary import closing_lines
 from ridgeline.graph.session.outputs import write_result
 from ridgeline.tools.records.results import Profile, StageTime
 from ridgeline.tools.records.vocabulary import RunState
-from ridgeline.tools.wording import counted, ratio_words
+from ridgeline.tools.wording import ratio_words
 
 
 def shown(search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int) -> str:
@@ -248,6 +248,11 @@ def test_show_of_an_unknown_run_gets_one_line(tmp_path: Path) -> None:
     assert_one_line(ridgeline("show", "nothing-here", cwd=tmp_path), "nothing-here")
 
 
+def test_counters_without_a_kernel_get_one_line(tmp_path: Path) -> None:
+    for words in (("softmax", "--counters"), ("--counters",)):
+        assert_one_line(ridgeline("show", *words, cwd=tmp_path), "--counters is for --profile")
+
+
 async def test_ideas_that_name_the_largest_stage_of_their_parent_are_counted(
     search: Search, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -267,4 +272,4 @@ async def test_ideas_that_name_the_largest_stage_of_their_parent_are_counted(
     count = sum(idea.parent_id is not None for idea in search.archive.ideas())
     assert count and execute(asked) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert f"{count} of {counted(count, 'idea')} from a kernel with timed stages" in told
+    assert f"{count} of {count} ideas that start from a kernel with timed stages aim" in told

@@ -1,0 +1,83 @@
+"""What the keyless model reads of a user's idea, and what `ridgeline idea` says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.graph.offline.subjects import CPU, HOPPER, subject_of
+
+from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.steering import Steering, SteerKind
+from ridgeline.graph import cli
+from ridgeline.graph.search.ideas.left_over import left_over
+from ridgeline.graph.search.ideas.offline_ideas import read_by_offline
+from ridgeline.graph.state import GRAPH_VERSION
+
+pytestmark = pytest.mark.long
+
+NONSENSE = "x y z of a kind"
+
+
+def begun(run: Path, reference: Any, *models: str) -> str:
+    """Make a run that was stopped after its baselines, of these models; return its path."""
+    with Archive.open(run / FILE_NAME) as archive:
+        archive.save_run(
+            RunRecord(
+                problem={"name": "quickstart", "interface": "c", "tolerance": "fp32"},
+                device=CPU,
+                models=models,
+                settings={"rounds": 2},
+                graph_version=GRAPH_VERSION,
+                state="stopped",
+            )
+        )
+        archive.save_description(reference.description)
+    return str(run)
+
+
+@pytest.mark.parametrize("device", [CPU, HOPPER])
+def test_every_structure_is_named_by_its_own_name(references: Any, products: Any, device: Any) -> None:
+    for subject in (subject_of(references["quickstart"], device), subject_of(products["square"], device)):
+        known = read_by_offline("", subject).known
+        assert known
+        for name in known:
+            assert name in read_by_offline(f"try {name} next", subject).named
+
+
+def test_an_idea_of_which_the_keyless_model_knows_no_structure_is_refused_with_those_that_it_knows(
+    references: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = begun(tmp_path / "run", references["quickstart"], "offline")
+    assert cli.main(["idea", run, NONSENSE]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "idea: would not be tried: the offline model" in err and "row-buffer, poly-math" in err
+    with Archive.open_read_only(Path(run)) as archive:
+        assert not Steering(archive).told(SteerKind.IDEA)
+
+
+def test_of_an_idea_that_names_a_structure_the_line_says_what_is_carried_out(
+    references: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = begun(tmp_path / "run", references["quickstart"], "offline")
+    assert cli.main(["idea", run, "use float16 accumulators"]) == 0
+    assert capsys.readouterr().out.endswith("the offline model carries out of it: accumulators\n")
+
+
+def test_beside_a_language_model_every_idea_is_taken(
+    references: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = begun(tmp_path / "run", references["quickstart"], "offline", "openai:o3")
+    assert cli.main(["idea", run, NONSENSE]) == 0
+    assert "the offline model" not in capsys.readouterr().out
+
+
+def test_an_idea_that_was_told_all_the_same_is_left_over_with_the_reason(references: Any, tmp_path: Path) -> None:
+    run = begun(tmp_path / "run", references["quickstart"], "offline")
+    with Archive.open(Path(run), create=False) as archive:
+        Steering(archive).add_idea(NONSENSE)
+        (told,) = left_over(archive)
+    assert told.startswith(f"the idea '{NONSENSE}': the offline model") and "knows no structure" in told
