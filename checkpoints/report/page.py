@@ -34,6 +34,7 @@ from ridgeline.checkpoints.report.figures import (
     span_text,
     usd_text,
 )
+from ridgeline.checkpoints.report.floors import below_words, floors_words
 from ridgeline.checkpoints.report.ideas import idea_rows, tally
 from ridgeline.checkpoints.report.kernels import anchor, kernel_entries
 from ridgeline.checkpoints.report.search_records import SearchRecords
@@ -49,7 +50,6 @@ from ridgeline.checkpoints.report.wording import (
     author_words,
     best_configuration,
     doubt,
-    floor_words,
     labels_in_words,
     name_of_place,
     proof_words,
@@ -128,8 +128,7 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         "replay_words": replay_words(result["replay"]),
         "device_name": (result["device"] or {}).get("name", "unknown device"),
         "environment": _environment_rows(records.run, result),
-        "floor": records.baselines,
-        "floor_words": floor_words(records.baselines.floor) if records.baselines else "",
+        **_about_floors(records, result["best"]),
         "statuses": Markup(status_bars(records)),
         "evaluated": sum(1 for e in records.found.values() if e),
         "ideas": ideas,
@@ -143,6 +142,19 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         **_about_best(archive, result, records),
         **_about_kernels(result, records),
         "calls": spent.by_candidate,
+    }
+
+
+def _about_floors(records: SearchRecords, best: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the floors, in words too, and why the best kernel can be below the arithmetic one where it is."""
+    floor = records.baselines.floor if records.baselines else None
+    if floor is None:
+        return {"floor": None, "floors_words": "", "below_floor": ""}
+    both = (floor.floor_ms, floor.compute_floor_ms)
+    return {
+        "floor": floor,
+        "floors_words": floors_words(*both, ms_text),
+        "below_floor": below_words(best["median_ms"] if best else None, *both),
     }
 
 

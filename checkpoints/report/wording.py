@@ -12,7 +12,6 @@ from ridgeline.checkpoints.run_record import KEYLESS
 from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.results import Floor
 from ridgeline.tools.records.vocabulary import Label, RunState, Status
 from ridgeline.tools.wording import counted, ratio_words
 
@@ -94,11 +93,6 @@ def replay_words(replay: Mapping[str, Any] | None) -> str:
         f"{answers}; times are replayed: measured on {replay['measured_on']} in a run of {replay['measured_at']}, "
         "so nothing is certified"
     )
-
-
-def floor_words(floor: Floor) -> str:
-    """Return the name of the floor that binds."""
-    return "memory floor" if floor.floor_ms == floor.highest_ms else "arithmetic floor"
 
 
 def ending(state: str, reason: str | None) -> str:

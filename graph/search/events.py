@@ -16,7 +16,8 @@ class BaselineEvent(TypedDict):
 
     event: Literal["baseline"]
     baselines_ms: dict[str, float | None]
-    floor_ms: float
+    floor_ms: float  # of memory
+    compute_floor_ms: float
     bound: str
     headroom: float | None  # best baseline / floor
 

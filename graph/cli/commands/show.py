@@ -20,6 +20,7 @@ from ridgeline.checkpoints.history.lineage import figures, finding
 from ridgeline.checkpoints.history.measured_again import measured_again_words
 from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.history.repeated_sources import repeat_words
+from ridgeline.checkpoints.report.floors import below_words, floors_words
 from ridgeline.checkpoints.report.wording import (
     EAGER_TIMES,
     author_words,
@@ -40,7 +41,7 @@ from ridgeline.graph.search.ideas.user_ideas import left_over
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.results import Profile
+from ridgeline.tools.records.results import Floor, Profile
 from ridgeline.tools.records.vocabulary import RunState
 from ridgeline.tools.wording import counted, ratio_words, usd_words
 
@@ -67,7 +68,7 @@ def execute(args: argparse.Namespace) -> int:
         shown = show_run(archive)
         best_id = shown["best"]["id"] if shown["best"] else None
         why = {"chosen": chosen_words(archive, best_id), "measured_again": measured_again_words(archive, best_id)}
-        record = archive.run()
+        record, baselines = archive.run(), archive.baselines()
         told_in_vain = left_over(archive)
         without_verdict = len(unjudged(archive))
         refused = Journal(archive).refused()
@@ -83,7 +84,7 @@ def execute(args: argparse.Namespace) -> int:
         console.print(line, markup=False, soft_wrap=True)
     is_running = state == RunState.RUNNING
     _print_winner(console, shown, run, why, is_running=is_running)
-    _print_baselines(console, shown)
+    _print_baselines(console, shown, baselines.floor if baselines else None)
     for line in round_lines(shown["rounds"]):
         console.print(line, markup=False, soft_wrap=True)
     _print_ideas(console, shown, is_running=is_running)
@@ -169,12 +170,16 @@ def _print_winner(console: Console, shown: dict[str, Any], run: Path, why: dict[
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _print_baselines(console: Console, shown: dict[str, Any]) -> None:
+def _print_baselines(console: Console, shown: dict[str, Any], floor: Floor | None) -> None:
     times = [
         f"{mode_words(b['name'])} {b['median_ms']:.3f} ms" for b in shown["baselines"] if b["median_ms"] is not None
     ]
-    floor = f"; floor {shown['floor_ms']:.3f} ms" if shown["floor_ms"] is not None else ""
-    console.print(f"PyTorch by itself: {', '.join(times) or 'not measured'}{floor}", markup=False, soft_wrap=True)
+    both = (floor.floor_ms, floor.compute_floor_ms) if floor else None
+    floors = f"; {floors_words(*both)}" if both else ""
+    console.print(f"PyTorch by itself: {', '.join(times) or 'not measured'}{floors}", markup=False, soft_wrap=True)
+    best_ms = shown["best"]["median_ms"] if shown["best"] else None
+    if both and (below := below_words(best_ms, *both)):
+        console.print(f"  {below}", markup=False, soft_wrap=True)
     if times and shown["best"]:
         console.print(f"  {EAGER_TIMES}", markup=False, soft_wrap=True)
 

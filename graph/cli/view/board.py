@@ -50,6 +50,7 @@ class Board:
     phase: str = "measuring the reference"
     baselines_ms: dict[str, float | None] = field(default_factory=dict)
     floor_ms: float | None = None
+    compute_floor_ms: float = 0.0
     bound: str = ""
     round: int = 0
     max_rounds: int = 0
@@ -144,6 +145,7 @@ class Board:
         self.phase = "PyTorch's configurations are timed" if self.baselines_ms else PREPARING
         self.baselines_ms = dict(event["baselines_ms"])
         self.floor_ms, self.bound = event["floor_ms"], event["bound"]
+        self.compute_floor_ms = event.get("compute_floor_ms", 0.0)
 
     def _on_timing_pytorch(self, event: Mapping[str, Any]) -> None:
         now, *later = map(mode_words, event["pending"])
@@ -308,6 +310,7 @@ def _recall_place(board: Board, archive: Archive, *, rounds_over: int) -> None:
     if baselines := archive.baselines():
         board.baselines_ms = {entry.name: entry.median_ms for entry in baselines.entries}
         board.floor_ms, board.bound = baselines.floor.floor_ms, baselines.floor.bound
+        board.compute_floor_ms = baselines.floor.compute_floor_ms
         board.phase = PREPARING
     board.rounds_over = rounds_over
     board.round = max([rounds_over, *(idea.round for idea in archive.ideas())])

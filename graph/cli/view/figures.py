@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ridgeline.checkpoints.report.floors import floors_words, share_words
 from ridgeline.graph.cli.view.board import Board
 from ridgeline.tools.records.reference_mode import ReferenceMode, mode_words
 from ridgeline.tools.wording import counted, ratio_words, usd_words
@@ -17,6 +18,11 @@ def format_baselines(board: Board) -> str:
     )
 
 
+def format_floors(board: Board) -> str:
+    """Return both floors where arithmetic binds, else the memory floor; "" before they are known."""
+    return "" if board.floor_ms is None else floors_words(board.floor_ms, board.compute_floor_ms)
+
+
 def format_best(board: Board) -> str:
     """Return the best kernel so far against eager, the best baseline and the floor."""
     if board.best_speedup is None:
@@ -26,7 +32,7 @@ def format_best(board: Board) -> str:
     if fastest and eager_ms and fastest[0] != ReferenceMode.EAGER:
         text += f", {board.best_speedup * fastest[1] / eager_ms:.2f}x {mode_words(fastest[0])}"
     if board.best_ms and board.floor_ms:
-        text += f", {100 * board.floor_ms / board.best_ms:.0f}% of the floor's speed"
+        text += f", {share_words(board.best_ms, board.floor_ms, board.compute_floor_ms)}"
     title = board.ideas.get(board.idea_by_candidate.get(str(board.best_id), ""), "")
     return f"{text}  {_sparkline(list(board.history.values()))} {board.best_id}{f': {title}' if title else ''}"
 

@@ -118,6 +118,7 @@ def baseline_event(baselines: Baselines) -> BaselineEvent:
         "event": "baseline",
         "baselines_ms": {b.name: b.median_ms for b in baselines.entries},
         "floor_ms": floor.floor_ms,
+        "compute_floor_ms": floor.compute_floor_ms,
         "bound": floor.bound,
         "headroom": best_ms / floor.floor_ms if best_ms is not None and floor.floor_ms > 0 else None,
     }

@@ -76,7 +76,20 @@ def test_the_floor_told_first_is_the_one_that_binds(filled: Archive, story: Simp
     floor = dataclasses.replace(baselines.floor, compute_floor_ms=0.9, bound=bound)
     filled.save_baselines(dataclasses.replace(baselines, floor=floor))
     page = _render(filled)
-    assert "<dt>arithmetic floor</dt><dd>0.900 ms</dd>" in page and "memory floor" not in page
+    assert "<dt>memory floor</dt><dd>0.420 ms</dd>" in page and "<dt>arithmetic floor (binds)</dt><dd>0.900 ms" in page
+    assert "memory floor 0.420 ms, arithmetic floor 0.900 ms (binds): compulsory bytes" in page
+    assert "</svg>arithmetic floor: 0.900 ms</span>" in page and "arithmetic floor 0.900 ms</text>" in page
+    assert ">floor: " not in page and "bound:" not in page
+
+
+def test_a_kernel_below_the_arithmetic_floor_is_explained_beside_it(filled: Archive, story: SimpleNamespace) -> None:
+    best_ms = build_result(filled)["best"]["median_ms"]
+    baselines, why = story.baselines(), "the kernel does fewer operations than the reference, or that ceiling"
+    for arithmetic_ms, times in ((2 * best_ms, 2), (0.99 * best_ms, 0)):
+        floor = dataclasses.replace(baselines.floor, compute_floor_ms=arithmetic_ms, bound="compute")
+        filled.save_baselines(dataclasses.replace(baselines, floor=floor))
+        page = _render(filled)
+        assert "arithmetic floor (binds)" in page and page.count(why) == times, arithmetic_ms
 
 
 def test_every_figure_over_pytorch_stands_on_the_headline_s_basis(filled: Archive) -> None:

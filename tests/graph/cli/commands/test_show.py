@@ -84,6 +84,21 @@ async def test_show_has_the_figures_of_each_kernel_that_it_lists(
     assert (listed["best_id"], listed["speedup"], listed["certified"]) == (best["id"], best["speedup"], True)
 
 
+async def test_show_names_both_floors_where_arithmetic_binds_and_says_why_a_kernel_is_below_it(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await search.run(search.context(rounds=1))
+    assert "; memory floor 0.100 ms\n" in shown(search, capsys, monkeypatch, 80)
+    baselines = search.archive.baselines()
+    assert baselines
+    for arithmetic_ms, is_below in ((0.2, False), (99.0, True)):
+        floor = replace(baselines.floor, compute_floor_ms=arithmetic_ms, bound="compute")
+        search.archive.save_baselines(replace(baselines, floor=floor))
+        text = shown(search, capsys, monkeypatch, 80)
+        assert f"; memory floor 0.100 ms, arithmetic floor {arithmetic_ms:.3f} ms (binds)\n" in text
+        assert ("does fewer operations than the reference, or that ceiling was measured on a busy" in text) is is_below
+
+
 def test_a_damaged_run_is_listed_with_what_is_damaged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

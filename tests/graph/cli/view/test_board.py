@@ -79,6 +79,7 @@ async def test_board_of_a_resumed_search_shows_what_the_events_had_shown(search:
     for name in (
         "baselines_ms",
         "floor_ms",
+        "compute_floor_ms",
         "bound",
         "ideas",
         "best_id",

@@ -110,3 +110,29 @@ def test_the_time_left_of_the_rounds_stands_apart_from_why_a_kernel_ranks_behind
     clock.now_s = 60.0
     view.show(round_done(1))
     assert "lower end counts; about 2m00s left of the rounds" in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arithmetic_ms", "floors", "share"),
+    [
+        (0.01, "memory floor 0.054 ms", "27% of the memory floor's speed"),
+        (0.18, "memory floor 0.054 ms, arithmetic floor 0.180 ms (binds)", "90% of the arithmetic floor's speed"),
+        (
+            0.3,
+            "memory floor 0.054 ms, arithmetic floor 0.300 ms (binds)",
+            "150% of the arithmetic floor's speed, which is advisory",
+        ),
+    ],
+)
+def test_the_floor_that_binds_is_told_by_name_and_the_best_kernel_s_share_of_it(
+    arithmetic_ms: float, floors: str, share: str
+) -> None:
+    text, board = io.StringIO(), make_board()
+    view = PlainView(board, Console(file=text, width=300))
+    known = {"event": "baseline", "baselines_ms": {"eager": 0.4}, "floor_ms": 0.054, "bound": "told otherwise"}
+    view.show(known | {"compute_floor_ms": arithmetic_ms})
+    assert text.getvalue().endswith(f"PyTorch: eager 0.400 ms; {floors}\n")
+    view.show(round_started(1))
+    view.show(round_done(1))
+    assert f", {share}  " in text.getvalue()
+    assert floors in "\n".join(drawn(board, width=200))
