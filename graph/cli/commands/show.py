@@ -35,7 +35,7 @@ from ridgeline.checkpoints.runs.folders import find_run, matching_runs, state_no
 from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.listed_runs import list_runs
-from ridgeline.graph.cli.profile_lines import profile_lines, stored_profile
+from ridgeline.graph.cli.profile_lines import origin_words, profile_lines, stored_profile
 from ridgeline.graph.cli.summary import device_name, refused_lines, round_lines, waiting_words, winner_lines
 from ridgeline.graph.search.ideas.user_ideas import left_over
 from ridgeline.graph.session.options import RUNS
@@ -63,8 +63,10 @@ def execute(args: argparse.Namespace) -> int:
     run, matches = _chosen(args.run)
     with Archive.open_read_only(run) as archive:
         if args.profile:
-            profile = stored_profile(archive, args.profile)
-            return _print_profile(console, profile, figures(finding(archive, args.profile)), args)
+            evaluation, profile = stored_profile(archive, args.profile)
+            found = figure_words(figures(finding(archive, args.profile)))
+            above = [f"{args.profile}: in the search {found}", origin_words(archive, evaluation)]
+            return _print_profile(console, profile, above, args)
         shown = show_run(archive)
         best_id = shown["best"]["id"] if shown["best"] else None
         why = {"chosen": chosen_words(archive, best_id), "measured_again": measured_again_words(archive, best_id)}
@@ -142,13 +144,13 @@ def _steering(run: Path) -> str:
     return f'ridgeline idea {name} "…", ridgeline seed {name} FILE, ridgeline stop {name}'
 
 
-def _print_profile(console: Console, profile: Profile, found: dict[str, Any], args: argparse.Namespace) -> int:
-    """Print what the search found of a kernel and its profile; the profile alone with `--json`."""
+def _print_profile(console: Console, profile: Profile, above: list[str], args: argparse.Namespace) -> int:
+    """Print a kernel's profile below its own lines; the profile alone with `--json`."""
     if args.json:
         told = {name: value for name, value in profile.to_json().items() if args.counters or name != "details"}
         sys.stdout.write(json.dumps(told, indent=2) + "\n")
         return 0
-    for line in [f"{args.profile}: {figure_words(found)}", *profile_lines(profile, with_counters=args.counters)]:
+    for line in [*above, *profile_lines(profile, with_counters=args.counters)]:
         console.print(line, markup=False, soft_wrap=True)
     return 0
 
