@@ -96,6 +96,14 @@ def ratio_words(ratio: float, interval: Sequence[float] | None, *, unit: str = "
     return f"{ratio:.2f}x{over} ({interval[0]:.2f} to {interval[1]:.2f})" if interval else f"{ratio:.2f}x{over}"
 
 
+def near_one(ratio: float) -> str:
+    """Return a ratio with two digits behind the point, and three near 1, where a third one says which side it is on."""
+    return f"{ratio:.{3 if abs(ratio - 1) < NEAR_ONE else 2}f}"
+
+
+NEAR_ONE = 0.05
+
+
 def did_you_mean(word: str, known: Iterable[str], *, before: str = "", after: str = "") -> str:
     """Return "did you mean show?" between two texts, for a word that is near a known one; else ""."""
     near = get_close_matches(word, known, n=1)

@@ -27,6 +27,7 @@ from ridgeline.checkpoints.report.charts import roofline_chart, status_bars, tra
 from ridgeline.checkpoints.report.figures import (
     bytes_text,
     count_text,
+    exact_ratio_text,
     ms_text,
     plain_text,
     ratio_text,
@@ -49,6 +50,7 @@ from ridgeline.checkpoints.report.wording import (
     RANKING,
     author_words,
     best_configuration,
+    best_of_torch_doubt,
     doubt,
     labels_in_words,
     name_of_place,
@@ -93,6 +95,7 @@ def page_environment() -> Environment:
     environment.filters.update(
         ms=ms_text,
         ratio=ratio_text,
+        exact_ratio=exact_ratio_text,
         span=span_text,
         seconds=seconds_text,
         usd=usd_text,
@@ -221,7 +224,8 @@ def _headline(result: dict[str, Any], certificate: dict[str, Any] | None) -> dic
     if not is_certified and result["state"] not in RESUMABLE:
         standing += f" ({why_uncertified(best, result['state'], failures_of(certificate), replay=result['replay'])})"
     unproven = unproven_words(best)
-    but = f", but {unproven}" if unproven else ""
+    doubts = [words for words in (unproven, best_of_torch_doubt(best)) if words]
+    but = f", but {'; '.join(doubts)}" if doubts else ""
     text = f"as fast as eager PyTorch{but}, {standing}; 95 % interval {span_text(best['speedup_ci95'] or (speedup, speedup))}"
     precision = best["precision_class"] or "unknown"
     css = "gain" if is_certified and not unproven else "none"

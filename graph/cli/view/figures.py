@@ -5,7 +5,7 @@ from __future__ import annotations
 from ridgeline.checkpoints.report.floors import floors_words, share_words
 from ridgeline.graph.cli.view.board import Board
 from ridgeline.tools.records.reference_mode import ReferenceMode, mode_words
-from ridgeline.tools.wording import counted, ratio_words, usd_words
+from ridgeline.tools.wording import counted, near_one, ratio_words, usd_words
 
 BARS = "▁▂▃▄▅▆▇█"
 
@@ -30,7 +30,7 @@ def format_best(board: Board) -> str:
     text = ratio_words(board.best_speedup, board.best_interval, unit="eager")
     fastest, eager_ms = board.best_of_torch(), board.baselines_ms.get(ReferenceMode.EAGER)
     if fastest and eager_ms and fastest[0] != ReferenceMode.EAGER:
-        text += f", {board.best_speedup * fastest[1] / eager_ms:.2f}x {mode_words(fastest[0])}"
+        text += f", {near_one(board.best_speedup * fastest[1] / eager_ms)}x {mode_words(fastest[0])}"
     if board.best_ms and board.floor_ms:
         text += f", {share_words(board.best_ms, board.floor_ms, board.compute_floor_ms)}"
     title = board.ideas.get(board.idea_by_candidate.get(str(board.best_id), ""), "")

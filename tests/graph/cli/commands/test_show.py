@@ -99,6 +99,23 @@ async def test_show_names_both_floors_where_arithmetic_binds_and_says_why_a_kern
         assert ("does fewer operations than the reference, or that ceiling was measured on a busy" in text) is is_below
 
 
+async def test_the_list_and_the_headline_say_where_a_winner_is_no_faster_than_pytorch_s_best(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 1.245\n"})
+    output = await search.run(search.context(rounds=1))
+    told = "no faster than PyTorch's best configuration: 0.996x"
+    assert output["certified"]
+    assert told.replace("PyTorch's", "its") in shown(search, capsys, monkeypatch, 80)
+    monkeypatch.setattr("ridgeline.graph.cli.listed_runs.RUNS", search.archive.path.parent.parent)
+    assert main(["show"]) == 0
+    [line] = [each for each in capsys.readouterr().out.splitlines() if search.archive.path.parent.name in each]
+    assert line.endswith(f"; winner 1.25x eager (1.23 to 1.26): {output['best_id']} ({told})")
+    assert main(["show", "--json"]) == 0
+    [listed] = [e for e in json.loads(capsys.readouterr().out) if e["run"] == search.archive.path.parent.name]
+    assert listed["speedup_vs_best"] == pytest.approx(0.996)
+
+
 def test_a_damaged_run_is_listed_with_what_is_damaged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,3 +136,14 @@ def test_the_floor_that_binds_is_told_by_name_and_the_best_kernel_s_share_of_it(
     view.show(round_done(1))
     assert f", {share}  " in text.getvalue()
     assert floors in "\n".join(drawn(board, width=200))
+
+
+def test_a_ratio_near_one_has_a_third_digit() -> None:
+    text, board = io.StringIO(), make_board()
+    view = PlainView(board, Console(file=text, width=300))
+    view.show(
+        {"event": "baseline", "baselines_ms": {"eager": 0.4, "compile": 0.2654}, "floor_ms": 0.1, "bound": "memory"}
+    )
+    view.show(round_started(1))
+    view.show(round_done(1))
+    assert "1.50x eager (1.40 to 1.60), 0.995x torch.compile" in text.getvalue()
