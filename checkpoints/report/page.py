@@ -67,6 +67,7 @@ from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
+from ridgeline.tools.wording import stored_words
 
 
 def render_report(
@@ -235,7 +236,12 @@ def _headline(result: dict[str, Any], certificate: dict[str, Any] | None) -> dic
 def _baseline_rows(best: dict[str, Any] | None, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return PyTorch's times, each with the best kernel's speedup over it, derived from the headline's speedup."""
     over = over_each(best["speedup"], best["precision_class"], entries) if best else {}
-    return [entry | {"label": mode_words(entry["name"]), "speedup": over.get(entry["name"])} for entry in entries]
+    return [
+        entry
+        | {"label": mode_words(entry["name"]), "speedup": over.get(entry["name"])}
+        | {"stored": stored_words(entry.get("stored_on"))}
+        for entry in entries
+    ]
 
 
 def _environment_rows(run: RunRecord, result: dict[str, Any]) -> list[tuple[str, str]]:

@@ -27,8 +27,8 @@ COMPARED = (
 """How the kernel to be certified is chosen among those that the search could not tell apart."""
 
 EAGER_TIMES = (
-    "Eager PyTorch is timed by itself as a search begins, by itself again for a certificate, and in turns with each kernel; "
-    "a speedup is over the last."
+    "Eager PyTorch is timed by itself as a search begins, or within the hour before, by itself again for a certificate, "
+    "and in turns with each kernel; a speedup is over the last."
 )
 """Which of a run's times of eager PyTorch is which, for a reader who meets two of them."""
 

@@ -16,6 +16,7 @@ class BaselineEvent(TypedDict):
 
     event: Literal["baseline"]
     baselines_ms: dict[str, float | None]
+    stored: dict[str, str]  # of those kept from earlier: when each was measured, "" where that is not known
     floor_ms: float  # of memory
     compute_floor_ms: float
     bound: str

@@ -43,7 +43,7 @@ from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Floor, Profile
 from ridgeline.tools.records.vocabulary import RunState
-from ridgeline.tools.wording import counted, ratio_words, usd_words
+from ridgeline.tools.wording import counted, in_brackets, ratio_words, stored_words, usd_words
 
 WIDE = 100
 """Columns from which on a row holds a title of some 40 letters beside category, model and an error."""
@@ -174,7 +174,9 @@ def _print_winner(console: Console, shown: dict[str, Any], run: Path, why: dict[
 
 def _print_baselines(console: Console, shown: dict[str, Any], floor: Floor | None) -> None:
     times = [
-        f"{mode_words(b['name'])} {b['median_ms']:.3f} ms" for b in shown["baselines"] if b["median_ms"] is not None
+        f"{mode_words(b['name'])} {b['median_ms']:.3f} ms{in_brackets(stored_words(b['stored_on']))}"
+        for b in shown["baselines"]
+        if b["median_ms"] is not None
     ]
     both = (floor.floor_ms, floor.compute_floor_ms) if floor else None
     floors = f"; {floors_words(*both)}" if both else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ridgeline.checkpoints.report.floors import floors_words, share_words
 from ridgeline.graph.cli.view.board import Board
 from ridgeline.tools.records.reference_mode import ReferenceMode, mode_words
-from ridgeline.tools.wording import counted, near_one, ratio_words, usd_words
+from ridgeline.tools.wording import counted, in_brackets, near_one, ratio_words, stored_words, usd_words
 
 BARS = "▁▂▃▄▅▆▇█"
 
@@ -13,7 +13,8 @@ BARS = "▁▂▃▄▅▆▇█"
 def format_baselines(board: Board) -> str:
     """Return every baseline's time in one line."""
     return ", ".join(
-        f"{mode_words(name)} {ms:.3f} ms" if ms is not None else f"{mode_words(name)} failed"
+        (f"{mode_words(name)} {ms:.3f} ms" if ms is not None else f"{mode_words(name)} failed")
+        + in_brackets(stored_words(board.baselines_stored.get(name)))
         for name, ms in board.baselines_ms.items()
     )
 

@@ -117,6 +117,7 @@ def baseline_event(baselines: Baselines) -> BaselineEvent:
     return {
         "event": "baseline",
         "baselines_ms": {b.name: b.median_ms for b in baselines.entries},
+        "stored": baselines.stored(),
         "floor_ms": floor.floor_ms,
         "compute_floor_ms": floor.compute_floor_ms,
         "bound": floor.bound,

@@ -99,6 +99,22 @@ async def test_show_names_both_floors_where_arithmetic_binds_and_says_why_a_kern
         assert ("does fewer operations than the reference, or that ceiling was measured on a busy" in text) is is_below
 
 
+async def test_show_and_the_report_tell_a_stored_time_of_pytorch(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await search.run(search.context(rounds=1))
+    baselines = search.archive.baselines()
+    assert baselines
+    entries = (replace(baselines.entries[0], stored_on="2026-05-04 10:12"), *baselines.entries[1:])
+    search.archive.save_baselines(replace(baselines, entries=entries))
+    told = "(stored, measured on 2026-05-04 10:12)"
+    text = shown(search, capsys, monkeypatch, 80)
+    assert f"PyTorch by itself: eager 10.000 ms {told}, torch.compile 8.000 ms; memory" in text
+    search.archive.forget_winner()  # whose certificate measured all of PyTorch's times again
+    write_run_outputs(search.archive.path.parent, search.archive)
+    assert told in (search.archive.path.parent / "report.html").read_text()
+
+
 async def test_the_list_and_the_headline_say_where_a_winner_is_no_faster_than_pytorch_s_best(
     search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

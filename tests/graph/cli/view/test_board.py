@@ -80,7 +80,7 @@ async def test_board_of_a_resumed_search_shows_what_the_events_had_shown(search:
         "baselines_ms",
         "floor_ms",
         "compute_floor_ms",
-        "bound",
+        "baselines_stored",
         "ideas",
         "best_id",
         "best_speedup",

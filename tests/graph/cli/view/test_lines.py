@@ -97,7 +97,10 @@ def test_a_configuration_of_pytorch_is_named_while_it_is_timed() -> None:
     text = io.StringIO()
     event = {"event": "timing_pytorch", "pending": ["compile", "compile_max_autotune"]}
     PlainView(make_board(), Console(file=text, width=200)).show(event)
-    assert "timing PyTorch: torch.compile, which may take minutes; then max-autotune" in text.getvalue()
+    assert (
+        "timing PyTorch: torch.compile, which may take minutes unless it is stored; then max-autotune"
+        in text.getvalue()
+    )
 
 
 def test_the_time_left_of_the_rounds_stands_apart_from_why_a_kernel_ranks_behind() -> None:
@@ -136,6 +139,18 @@ def test_the_floor_that_binds_is_told_by_name_and_the_best_kernel_s_share_of_it(
     view.show(round_done(1))
     assert f", {share}  " in text.getvalue()
     assert floors in "\n".join(drawn(board, width=200))
+
+
+def test_a_time_of_pytorch_that_was_stored_is_told_with_its_date() -> None:
+    text, board = io.StringIO(), make_board()
+    view = PlainView(board, Console(file=text, width=300))
+    known = {"event": "baseline", "baselines_ms": {"eager": 0.4, "compile": 0.3}, "floor_ms": 0.1, "bound": "memory"}
+    view.show(known | {"stored": {"eager": "2026-05-04 10:12"}})
+    told = "eager 0.400 ms (stored, measured on 2026-05-04 10:12), torch.compile 0.300 ms"
+    assert f"PyTorch: {told}; " in text.getvalue()
+    assert told in "\n".join(drawn(board, width=120))
+    view.show(known | {"stored": {"compile": ""}})
+    assert "PyTorch: eager 0.400 ms, torch.compile 0.300 ms (stored); " in text.getvalue()
 
 
 def test_a_ratio_near_one_has_a_third_digit() -> None:
