@@ -104,7 +104,9 @@ def _mark(
         return None
     spread = (ms * evaluation.speedup / ends[1], ms * evaluation.speedup / ends[0]) if ends and min(ends) > 0 else None
     kind = _DOTS.get(candidate.origin, "dot")
-    label = f"{candidate.id}: {ms_text(ms)}, {ratio_words(evaluation.speedup, ends)}"
+    own, drawn = ms_text(evaluation.timing.median_ms), ms_text(ms)
+    place = "" if own == drawn else f"; drawn at {drawn}, where eager PyTorch takes what it took by itself"
+    label = f"{candidate.id}: {own}, {ratio_words(evaluation.speedup, ends)}{place}"
     return Mark(ms=ms, label=label, css=f"{kind} best-dot" if candidate.id == best_id else kind, interval_ms=spread)
 
 
