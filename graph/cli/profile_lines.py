@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 APART = 1 / 3
 """Two times of one kernel that differ by more than this share of the shorter one are said not to be comparable."""
+SAME = 1e-3
+"""Two times that differ by less than this share are one."""
 NAMED = 5
 """Kernels with a profile that a message names at most."""
 
@@ -56,25 +58,33 @@ def _others(archive: Archive) -> str:
     return f"profiles there are of {', '.join(names[:NAMED])}{more}"
 
 
-def origin_words(archive: Archive, evaluation: Evaluation) -> str:
+def origin_words(archive: Archive, evaluation: Evaluation, profile: Profile) -> str:
     """Return of which measurement a profile's time is, and whether it can be held against the search's own of the kernel.
 
     A profile of the search states the time at eager PyTorch's own, as its models compare kernels; see `Baselines.steady_ms`.
     """
-    timing, found = evaluation.timing, finding(archive, evaluation.candidate_id)
-    baselines, searched_ms = archive.baselines(), found.timing.median_ms if found and found.timing else None
+    found, ms = finding(archive, evaluation.candidate_id), _told_ms(archive, profile)
+    searched_ms = found.timing.median_ms if found and found.timing else None
     if evaluation.purpose is Purpose.CERTIFY:
-        words, ms = "profiled for the certificate", timing.median_ms if timing else None
-        whose = "its time is of the certificate's timings"
+        words, whose = "profiled for the certificate", "its time is of the certificate's timings"
+    elif ms and searched_ms and abs(ms / searched_ms - 1) < SAME:
+        words, whose = "profiled in the search", "its time is the search's own"
     else:
         words, whose = "profiled in the search", "its time is where eager PyTorch takes what it took by itself"
-        ms = baselines.steady_ms(timing, evaluation.precision_class) if baselines and timing else None
     if ms is None:
         return f"{words}:"
     words = f"{words}; {whose}, {ms:.4g} ms"
     if searched_ms is None or max(ms, searched_ms) <= (1 + APART) * min(ms, searched_ms):
         return f"{words}:"
     return f"{words}, not comparable with the {searched_ms:.4g} ms in the search: the machine was busy during one of the two:"
+
+
+def _told_ms(archive: Archive, profile: Profile) -> float | None:
+    """Return the time that a profile is about; of an older one by its share of the memory floor's rate."""
+    if profile.median_ms is not None or not profile.fraction_of_floor:
+        return profile.median_ms
+    baselines = archive.baselines()
+    return baselines.floor.floor_ms / profile.fraction_of_floor if baselines else None
 
 
 def profile_lines(profile: Profile, *, with_counters: bool) -> list[str]:

@@ -282,6 +282,7 @@ class Profile(Record):
     own_work: OwnWork | None = None
     paragraph: str = ""  # all of this, interpreted
     stages: tuple[StageTime, ...] = ()  # in the order of the source
+    median_ms: float | None = None  # the time that all this is about: the search's at eager's own, or the certificate's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

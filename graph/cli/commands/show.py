@@ -65,7 +65,7 @@ def execute(args: argparse.Namespace) -> int:
         if args.profile:
             evaluation, profile = stored_profile(archive, args.profile)
             found = figure_words(figures(finding(archive, args.profile)))
-            above = [f"{args.profile}: in the search {found}", origin_words(archive, evaluation)]
+            above = [f"{args.profile}: in the search {found}", origin_words(archive, evaluation, profile)]
             return _print_profile(console, profile, above, args)
         shown = show_run(archive)
         best_id = shown["best"]["id"] if shown["best"] else None
