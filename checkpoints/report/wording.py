@@ -186,7 +186,8 @@ def best_of_torch_words(best: Best, whose: str) -> tuple[str, bool] | None:
         return None
     configuration, figure = f"{whose} {best_configuration(best)}", f"{near_one(ratio)}x"
     low, high = (end * ratio / speedup for end in best.get("speedup_ci95") or (speedup, speedup)) if speedup else (1, 1)
-    if low > 1:
+    is_said_of_eager = ratio >= 1 and (best.get("speedup_ci95") or [2])[0] <= 1  # no proven gain, which implies it here
+    if low > 1 or is_said_of_eager:
         return f"{figure} {configuration}", True
     if high < 1:
         return f"slower than {configuration}: {figure}", False

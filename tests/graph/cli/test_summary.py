@@ -129,6 +129,8 @@ def test_end_calls_pytorch_s_best_no_faster_where_the_interval_does_not_tell(tmp
         assert any(told in line for line in lines), ratio
     lines = end_of(tmp_path, certified=False, speedup=1.02, speedup_ci95=[0.97, 1.08], speedup_vs_best=0.97)
     assert any("no proven gain over it; no faster than PyTorch's best configuration: 0.970x" in line for line in lines)
+    lines = end_of(tmp_path, certified=False, speedup=1.52, speedup_ci95=[0.97, 1.66], speedup_vs_best=1.52)
+    assert any("PyTorch, but no proven gain over it; 1.52x PyTorch's best configuration" in line for line in lines)
 
 
 def test_end_names_the_configurations_of_pytorch_that_have_no_figure(tmp_path: Path) -> None:
