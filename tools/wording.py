@@ -96,6 +96,26 @@ def ratio_words(ratio: float, interval: Sequence[float] | None, *, unit: str = "
     return f"{ratio:.2f}x{over} ({interval[0]:.2f} to {interval[1]:.2f})" if interval else f"{ratio:.2f}x{over}"
 
 
+def stored_words(stored_on: str | None) -> str:
+    """Return "stored, measured on 2026-05-04 10:12" of a figure that is kept from earlier; "" of a fresh one (None)."""
+    if stored_on is None:
+        return ""
+    return f"stored, measured on {stored_on}" if stored_on else "stored"
+
+
+def in_brackets(words: str) -> str:
+    """Return words in brackets behind what they are about; "" of none."""
+    return f" ({words})" if words else ""
+
+
+def near_one(ratio: float) -> str:
+    """Return a ratio with two digits behind the point, and three near 1, where a third one says which side it is on."""
+    return f"{ratio:.{3 if abs(ratio - 1) < NEAR_ONE else 2}f}"
+
+
+NEAR_ONE = 0.05
+
+
 def did_you_mean(word: str, known: Iterable[str], *, before: str = "", after: str = "") -> str:
     """Return "did you mean show?" between two texts, for a word that is near a known one; else ""."""
     near = get_close_matches(word, known, n=1)

@@ -24,6 +24,14 @@ def read_diagnosis(archive: Archive, evaluation: Evaluation | None) -> str:
 
 def find_profile(archive: Archive, candidate_id: str, purposes: Sequence[Purpose] = _PROFILED) -> Profile | None:
     """Return the profile made for the first of these purposes: the search's own, else the certificate's; None without one."""
+    found = find_profiled(archive, candidate_id, purposes)
+    return found[1] if found else None
+
+
+def find_profiled(
+    archive: Archive, candidate_id: str, purposes: Sequence[Purpose] = _PROFILED
+) -> tuple[Evaluation, Profile] | None:
+    """Return `find_profile` with the evaluation that it was made for."""
     for purpose in purposes:
         evaluation = archive.evaluation(candidate_id, purpose)
         if evaluation is None:
@@ -31,7 +39,7 @@ def find_profile(archive: Archive, candidate_id: str, purposes: Sequence[Purpose
         key = step_key(evaluation.key, OWN_WORK if purpose is Purpose.CERTIFY else "")
         if (stored := archive.find("profiles", key)) is not None:
             with record_errors(archive.path):
-                return Profile.from_json(stored)
+                return evaluation, Profile.from_json(stored)
     return None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ridgeline.checkpoints.report.figures import plain_text
+from ridgeline.checkpoints.report.floors import below_words, floors_words
 from ridgeline.checkpoints.report.wording import COMPARED, RANKING, best_configuration, step_words
 from ridgeline.tools.records.error_map import FIGURE_WORDS
 from ridgeline.tools.records.reference_mode import mode_words
@@ -88,7 +89,7 @@ def _checks(certificate: Facts) -> Iterator[Row]:
     builds = ", ".join(str(sanitizer.get("build", "none")).split(","))
     yield f"{step_words('sanitize')} ({builds})", said
     yield f"{step_words('time')} in new processes", "; ".join(_timing(timing) for timing in certificate["timings"])
-    yield "hard floor", _floor(certificate)
+    yield "floor", _floor(certificate)
     yield step_words("audit"), _audit(certificate["audit"])
     yield step_words("own_work"), _own_work(certificate["own_work"])
     for step, reason in certificate["not_done"].items():
@@ -135,7 +136,12 @@ def _audit(audit: Facts | None) -> str:
 
 def _floor(certificate: Facts) -> str:
     fraction, floor = certificate["fraction_of_floor"], certificate["floor"]
-    return f"{floor['floor_ms']:.4g} ms, {fraction:.0%} of its rate is reached" if fraction and floor else ""
+    if not fraction or not floor:
+        return ""
+    both = (floor["floor_ms"], floor["compute_floor_ms"])
+    words = f"{floors_words(*both, '{:.4g} ms'.format)}; {fraction:.0%} of the memory floor's rate is reached"
+    below = below_words(floor["floor_ms"] / fraction, *both)
+    return f"{words}; {below}" if below else words
 
 
 def _own_work(work: Facts | None) -> str:

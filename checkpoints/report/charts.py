@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from ridgeline.checkpoints.history.gains import Proof, gain_over
 from ridgeline.checkpoints.report.figures import ms_text, ratio_text
+from ridgeline.checkpoints.report.floors import binding_floor
 from ridgeline.checkpoints.report.plots import Dot, Line, bars, trajectory
 from ridgeline.checkpoints.report.roofline import Ceilings, Mark, ceilings_of, roofline
 from ridgeline.checkpoints.report.search_records import SearchRecords
-from ridgeline.checkpoints.report.wording import floor_words
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Baselines, Evaluation
 from ridgeline.tools.records.search import Candidate
@@ -71,9 +71,9 @@ def _lines(baselines: Baselines | None) -> list[Line]:
         if b.median_ms
     ]
     floor = baselines.floor
-    if floor.highest_ms > 0:
-        label = f"{floor_words(floor)} {ms_text(floor.highest_ms)}"
-        lines.append(Line(speedup=eager_ms / floor.highest_ms, label=label, css="floor"))
+    name, floor_ms = binding_floor(floor.floor_ms, floor.compute_floor_ms)
+    if floor_ms > 0:
+        lines.append(Line(speedup=eager_ms / floor_ms, label=f"{name} {ms_text(floor_ms)}", css="floor"))
     return lines
 
 
@@ -104,7 +104,9 @@ def _mark(
         return None
     spread = (ms * evaluation.speedup / ends[1], ms * evaluation.speedup / ends[0]) if ends and min(ends) > 0 else None
     kind = _DOTS.get(candidate.origin, "dot")
-    label = f"{candidate.id}: {ms_text(ms)}, {ratio_words(evaluation.speedup, ends)}"
+    own, drawn = ms_text(evaluation.timing.median_ms), ms_text(ms)
+    place = "" if own == drawn else f"; drawn at {drawn}, where eager PyTorch takes what it took by itself"
+    label = f"{candidate.id}: {own}, {ratio_words(evaluation.speedup, ends)}{place}"
     return Mark(ms=ms, label=label, css=f"{kind} best-dot" if candidate.id == best_id else kind, interval_ms=spread)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ridgeline.tools.wording import usd_words
+from ridgeline.tools.wording import near_one, usd_words
 
 
 def ms_text(value: float | None) -> str:
@@ -16,6 +16,11 @@ def ms_text(value: float | None) -> str:
 def ratio_text(value: float | None) -> str:
     """Return a ratio with a multiplication sign."""
     return "—" if value is None else f"{value:.2f}×"
+
+
+def exact_ratio_text(value: float | None) -> str:
+    """Return a ratio with a third digit near 1."""
+    return "—" if value is None else f"{near_one(value)}×"
 
 
 def span_text(interval: Sequence[float]) -> str:

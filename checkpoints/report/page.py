@@ -27,6 +27,7 @@ from ridgeline.checkpoints.report.charts import roofline_chart, status_bars, tra
 from ridgeline.checkpoints.report.figures import (
     bytes_text,
     count_text,
+    exact_ratio_text,
     ms_text,
     plain_text,
     ratio_text,
@@ -34,6 +35,7 @@ from ridgeline.checkpoints.report.figures import (
     span_text,
     usd_text,
 )
+from ridgeline.checkpoints.report.floors import below_words, floors_words
 from ridgeline.checkpoints.report.ideas import idea_rows, tally
 from ridgeline.checkpoints.report.kernels import anchor, kernel_entries
 from ridgeline.checkpoints.report.search_records import SearchRecords
@@ -48,8 +50,8 @@ from ridgeline.checkpoints.report.wording import (
     RANKING,
     author_words,
     best_configuration,
+    best_of_torch_doubt,
     doubt,
-    floor_words,
     labels_in_words,
     name_of_place,
     proof_words,
@@ -65,6 +67,7 @@ from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
+from ridgeline.tools.wording import stored_words
 
 
 def render_report(
@@ -93,6 +96,7 @@ def page_environment() -> Environment:
     environment.filters.update(
         ms=ms_text,
         ratio=ratio_text,
+        exact_ratio=exact_ratio_text,
         span=span_text,
         seconds=seconds_text,
         usd=usd_text,
@@ -128,8 +132,7 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         "replay_words": replay_words(result["replay"]),
         "device_name": (result["device"] or {}).get("name", "unknown device"),
         "environment": _environment_rows(records.run, result),
-        "floor": records.baselines,
-        "floor_words": floor_words(records.baselines.floor) if records.baselines else "",
+        **_about_floors(records, result["best"]),
         "statuses": Markup(status_bars(records)),
         "evaluated": sum(1 for e in records.found.values() if e),
         "ideas": ideas,
@@ -143,6 +146,19 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         **_about_best(archive, result, records),
         **_about_kernels(result, records),
         "calls": spent.by_candidate,
+    }
+
+
+def _about_floors(records: SearchRecords, best: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the floors, in words too, and why the best kernel can be below the arithmetic one where it is."""
+    floor = records.baselines.floor if records.baselines else None
+    if floor is None:
+        return {"floor": None, "floors_words": "", "below_floor": ""}
+    both = (floor.floor_ms, floor.compute_floor_ms)
+    return {
+        "floor": floor,
+        "floors_words": floors_words(*both, ms_text),
+        "below_floor": below_words(best["median_ms"] if best else None, *both),
     }
 
 
@@ -209,7 +225,8 @@ def _headline(result: dict[str, Any], certificate: dict[str, Any] | None) -> dic
     if not is_certified and result["state"] not in RESUMABLE:
         standing += f" ({why_uncertified(best, result['state'], failures_of(certificate), replay=result['replay'])})"
     unproven = unproven_words(best)
-    but = f", but {unproven}" if unproven else ""
+    doubts = [words for words in (unproven, best_of_torch_doubt(best)) if words]
+    but = f", but {'; '.join(doubts)}" if doubts else ""
     text = f"as fast as eager PyTorch{but}, {standing}; 95 % interval {span_text(best['speedup_ci95'] or (speedup, speedup))}"
     precision = best["precision_class"] or "unknown"
     css = "gain" if is_certified and not unproven else "none"
@@ -219,7 +236,12 @@ def _headline(result: dict[str, Any], certificate: dict[str, Any] | None) -> dic
 def _baseline_rows(best: dict[str, Any] | None, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return PyTorch's times, each with the best kernel's speedup over it, derived from the headline's speedup."""
     over = over_each(best["speedup"], best["precision_class"], entries) if best else {}
-    return [entry | {"label": mode_words(entry["name"]), "speedup": over.get(entry["name"])} for entry in entries]
+    return [
+        entry
+        | {"label": mode_words(entry["name"]), "speedup": over.get(entry["name"])}
+        | {"stored": stored_words(entry.get("stored_on"))}
+        for entry in entries
+    ]
 
 
 def _environment_rows(run: RunRecord, result: dict[str, Any]) -> list[tuple[str, str]]:

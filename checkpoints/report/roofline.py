@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ridgeline.checkpoints.report.floors import binding_floor
 from ridgeline.checkpoints.report.svg import LogScale, circle, labels, line, picture, text, tip
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.results import Floor
@@ -40,6 +41,7 @@ class Ceilings:
     units: Mapping[str, float]  # GFLOP/s by class; the fastest that the problem allows is `unit`
     unit: str
     floor_ms: float  # the higher one of both floors
+    floor_name: str
 
     @property
     def intensity(self) -> float:
@@ -60,13 +62,15 @@ def ceilings_of(floor: Floor, description: Description) -> Ceilings | None:
     known = (floor.floor_ms, floor.compute_floor_ms, description.flops, description.compulsory_bytes)
     if unit not in units or not all(value > 0 and math.isfinite(value) for value in known):
         return None
+    name, highest_ms = binding_floor(floor.floor_ms, floor.compute_floor_ms)
     return Ceilings(
         flops=description.flops,
         bytes=description.compulsory_bytes,
         gbps=description.compulsory_bytes / floor.floor_ms / 1e6,
         units=units,
         unit=unit,
-        floor_ms=floor.highest_ms,
+        floor_ms=highest_ms,
+        floor_name=name,
     )
 
 
@@ -163,7 +167,7 @@ def _column(x: float, ceilings: Ceilings) -> str:
 def _floor(x: float, y: float, ceilings: Ceilings) -> str:
     size = 6
     path = f"M{x:.1f},{y - size:.1f}l{size},{size}l-{size},{size}l-{size},-{size}z"
-    return f'<path class="roof" d="{path}">{tip(f"floor: {ceilings.floor_ms:.4g} ms")}</path>'
+    return f'<path class="roof" d="{path}">{tip(f"{ceilings.floor_name}: {ceilings.floor_ms:.4g} ms")}</path>'
 
 
 def _marks(axes: _Axes, ceilings: Ceilings, marks: Sequence[Mark]) -> list[str]:

@@ -12,9 +12,8 @@ from ridgeline.checkpoints.run_record import KEYLESS
 from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.results import Floor
 from ridgeline.tools.records.vocabulary import Label, RunState, Status
-from ridgeline.tools.wording import ratio_words
+from ridgeline.tools.wording import near_one, ratio_words
 
 Best = dict[str, Any]
 """result.json's `best`."""
@@ -28,8 +27,8 @@ COMPARED = (
 """How the kernel to be certified is chosen among those that the search could not tell apart."""
 
 EAGER_TIMES = (
-    "Eager PyTorch is timed by itself as a search begins, by itself again for a certificate, and in turns with each kernel; "
-    "a speedup is over the last."
+    "Eager PyTorch is timed by itself as a search begins, or within the hour before, by itself again for a certificate, "
+    "and in turns with each kernel; a speedup is over the last."
 )
 """Which of a run's times of eager PyTorch is which, for a reader who meets two of them."""
 
@@ -97,11 +96,6 @@ def replay_words(replay: Mapping[str, Any] | None) -> str:
         f"{answers}; times are replayed: measured on {replay['measured_on']} in a run of {replay['measured_at']}, "
         "so nothing is certified"
     )
-
-
-def floor_words(floor: Floor) -> str:
-    """Return the name of the floor that binds."""
-    return "memory floor" if floor.floor_ms == floor.highest_ms else "arithmetic floor"
 
 
 def ending(state: str, reason: str | None) -> str:
@@ -183,6 +177,30 @@ def unproven_words(best: Best) -> str:
             )
         over.append(f"the best seed kernel: {figure}")
     return f"no proven gain over {' and over '.join(over)}" if over else ""
+
+
+def best_of_torch_words(best: Best, whose: str) -> tuple[str, bool] | None:
+    """Return how a kernel stands to PyTorch's best configuration, and whether it is proven faster; None without a figure.
+
+    The ratio is that over eager times one of PyTorch's own times, so its interval is at least as wide as that one's.
+    """
+    ratio, speedup = best.get("speedup_vs_best"), best.get("speedup")
+    if not ratio:
+        return None
+    configuration, figure = f"{whose} {best_configuration(best)}", f"{near_one(ratio)}x"
+    low, high = (end * ratio / speedup for end in best.get("speedup_ci95") or (speedup, speedup)) if speedup else (1, 1)
+    is_said_of_eager = ratio >= 1 and (best.get("speedup_ci95") or [2])[0] <= 1  # no proven gain, which implies it here
+    if low > 1 or is_said_of_eager:
+        return f"{figure} {configuration}", True
+    if high < 1:
+        return f"slower than {configuration}: {figure}", False
+    return f"{'no faster than' if ratio < 1 else 'no proven gain over'} {configuration}: {figure}", False
+
+
+def best_of_torch_doubt(best: Best) -> str:
+    """Return that a kernel which is faster than eager is not so over PyTorch's best; "" where it is, or not even over eager."""
+    eager, told = best.get("speedup_ci95") or [best["speedup"]], best_of_torch_words(best, "PyTorch's")
+    return told[0] if told and not told[1] and (eager[0] or 0) > 1 else ""
 
 
 def interval_words(best: Best, ratio: str) -> str:

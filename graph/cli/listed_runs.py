@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.report.wording import doubt, ending, name_of_place
+from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
+from ridgeline.checkpoints.report.wording import best_of_torch_doubt, doubt, ending, name_of_place
 from ridgeline.checkpoints.result import choose_best
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import read_run, run_folders, state_now
@@ -41,10 +42,11 @@ def list_runs(console: Console, *, as_json: bool) -> int:
 def _entry(run: Path, record: RunRecord) -> dict[str, Any]:
     """Return a run's entry of `show --json`; without a best kernel its figures are None, `error` says what is damaged."""
     entry: dict[str, Any] = {"run": run.name, "problem": record.problem_name, "state": state_now(run, record)}
-    best, certified, fault = None, False, None
+    best, over_best, certified, fault = None, None, False, None
     try:
         with Archive.open_read_only(run) as archive:
             best = choose_best(archive)
+            over_best = speedup_vs_best(best.evaluation, archive.baselines()) if best else None
             certified = certifies(archive.certificate(), best.candidate.id if best else None)
     except StorageError as error:  # of one run among others
         fault = str(error)
@@ -52,6 +54,7 @@ def _entry(run: Path, record: RunRecord) -> dict[str, Any]:
         "best_id": best.candidate.id if best else None,
         "speedup": best.evaluation.speedup if best else None,
         "speedup_ci95": best.evaluation.speedup_interval if best else None,
+        "speedup_vs_best": over_best,
         "certified": certified,
         "error": fault,
     }
@@ -71,4 +74,5 @@ def _best_words(entry: dict[str, Any]) -> str:
     place = name_of_place(entry["state"], certified=entry["certified"])
     words = doubt(entry, certified=entry["certified"])
     figure = ratio_words(entry["speedup"], entry["speedup_ci95"], unit="eager")
-    return f"; {place} {figure}: {entry['best_id']}{f' ({words})' if words else ''}"
+    told = "; ".join(words for words in (words, best_of_torch_doubt(entry)) if words)
+    return f"; {place} {figure}: {entry['best_id']}{f' ({told})' if told else ''}"

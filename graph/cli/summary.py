@@ -14,7 +14,7 @@ from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.report.wording import (
     COMPARED,
     RANKING,
-    best_configuration,
+    best_of_torch_words,
     doubt,
     ending,
     interval_words,
@@ -252,13 +252,11 @@ def _headline(best: dict[str, Any]) -> str:
 
 
 def _of_torch(best: dict[str, Any], joint: str, contrast: str, *, whose: str) -> str:
-    """Return the speedup over PyTorch's best behind what joins it; behind `contrast` where PyTorch is the faster one."""
-    speedup, configuration = best.get("speedup_vs_best"), f"{whose} {best_configuration(best)}"
-    if not speedup:
+    """Return the speedup over PyTorch's best behind what joins it; behind `contrast` where no gain over it is proven."""
+    if (told := best_of_torch_words(best, whose)) is None:
         return ""
-    if speedup >= 1:
-        return f"{joint}{speedup:.2f}x {configuration}"
-    return f"{contrast}slower than {configuration}: {speedup:.2f}x"
+    words, is_faster = told
+    return f"{joint if is_faster else contrast}{words}"
 
 
 def _of_seed(best: dict[str, Any]) -> str:

@@ -16,7 +16,9 @@ class BaselineEvent(TypedDict):
 
     event: Literal["baseline"]
     baselines_ms: dict[str, float | None]
-    floor_ms: float
+    stored: dict[str, str]  # of those kept from earlier: when each was measured, "" where that is not known
+    floor_ms: float  # of memory
+    compute_floor_ms: float
     bound: str
     headroom: float | None  # best baseline / floor
 

@@ -233,8 +233,17 @@ def _read(path: Path, eager: Baseline | None) -> Baseline | None:
     kept = read_kept(path, _KeptBaseline)
     if kept is None or not kept.is_sound(eager):
         return None
-    entry = Baseline(**{f.name: getattr(kept, f.name) for f in dataclasses.fields(Baseline)})
+    fields = {f.name: getattr(kept, f.name) for f in dataclasses.fields(Baseline)}
+    entry = Baseline(**fields | {"stored_on": _written_on(path)})
     return entry if eager is None else _rescaled(entry, kept.eager_ms, eager)
+
+
+def _written_on(path: Path) -> str:
+    """Return the local day and minute at which an entry was written; "" where the file has none."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
+    except (OSError, ValueError, OverflowError):
+        return ""
 
 
 def _rescaled(entry: Baseline, eager_ms: float | None, eager: Baseline) -> Baseline:

@@ -80,6 +80,7 @@ def profile_candidate(
         own_work=found.own_work,
         paragraph=paragraph(near, clocks, notes, found.own_work, median_ms),
         stages=clocks.stages,
+        median_ms=median_ms,
     )
 
 

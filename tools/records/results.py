@@ -41,6 +41,9 @@ class Baseline(Record):
     samples: int = 0
     rel_error: float | None = None
     error: str = ""
+    stored_on: str | None = field(
+        default=None, compare=False
+    )  # when a kept one was measured, "" unknown; None: just now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,10 @@ class Baselines(Record):
     def eager_only(self) -> Baselines:
         """Return eager's times with TF32 off and on, and the floor."""
         return dataclasses.replace(self, entries=tuple(b for b in self.entries if b.name in EAGER_MODES), pending=())
+
+    def stored(self) -> dict[str, str]:
+        """Return by name when those that are kept from earlier were measured, "" where that is not known."""
+        return {b.name: b.stored_on for b in self.entries if b.stored_on is not None}
 
     def best(self, loosest: PrecisionClass | None = None) -> Baseline | None:
         """Return the fastest baseline that ran, or None.
@@ -275,6 +282,7 @@ class Profile(Record):
     own_work: OwnWork | None = None
     paragraph: str = ""  # all of this, interpreted
     stages: tuple[StageTime, ...] = ()  # in the order of the source
+    median_ms: float | None = None  # the time that all this is about: the search's at eager's own, or the certificate's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.vocabulary import Label
-from ridgeline.tools.wording import margin_words, medians_words
+from ridgeline.tools.wording import margin_words, medians_words, near_one
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -50,7 +50,7 @@ def describe(line: dict[str, Any]) -> str:
     notes = [*(label for label in line["labels"] if label not in _NAMED), *_not_met(line)]
     labels = f" [{', '.join(notes)}]" if notes else ""
     best = line["speedup_vs_best"]
-    over_best = "" if best is None or best == line["speedup"] else f", {best:.2f}x the fastest of PyTorch"
+    over_best = "" if best is None or best == line["speedup"] else f", {near_one(best)}x the fastest of PyTorch"
     nearest = line["nearest_limit"]
     figure = FIGURE_WORDS[Measure(nearest["measure"])] if nearest else ""
     margin = margin_words(line["margin"], nearest["trial"], figure) if nearest else ""

@@ -20,6 +20,7 @@ from ridgeline.checkpoints.history.lineage import figures, finding
 from ridgeline.checkpoints.history.measured_again import measured_again_words
 from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.history.repeated_sources import repeat_words
+from ridgeline.checkpoints.report.floors import below_words, floors_words
 from ridgeline.checkpoints.report.wording import (
     EAGER_TIMES,
     author_words,
@@ -35,7 +36,7 @@ from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.listed_runs import list_runs
-from ridgeline.graph.cli.profile_lines import profile_lines, stored_profile
+from ridgeline.graph.cli.profile_lines import origin_words, profile_lines, stored_profile
 from ridgeline.graph.cli.summary import (
     device_name,
     refused_lines,
@@ -49,9 +50,9 @@ from ridgeline.graph.session.options import RUNS
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.results import Profile
+from ridgeline.tools.records.results import Floor, Profile
 from ridgeline.tools.records.vocabulary import RunState
-from ridgeline.tools.wording import counted, ratio_words, usd_words
+from ridgeline.tools.wording import counted, in_brackets, ratio_words, stored_words, usd_words
 
 WIDE = 100
 """Columns from which on a row holds a title of some 40 letters beside category, model and an error."""
@@ -70,12 +71,14 @@ def execute(args: argparse.Namespace) -> int:
     run, matches = _chosen(args.run)
     with Archive.open_read_only(run) as archive:
         if args.profile:
-            profile = stored_profile(archive, args.profile)
-            return _print_profile(console, profile, figures(finding(archive, args.profile)), args)
+            evaluation, profile = stored_profile(archive, args.profile)
+            found = figure_words(figures(finding(archive, args.profile)))
+            above = [f"{args.profile}: in the search {found}", origin_words(archive, evaluation, profile)]
+            return _print_profile(console, profile, above, args)
         shown = show_run(archive)
         best_id = shown["best"]["id"] if shown["best"] else None
         why = {"chosen": chosen_words(archive, best_id), "measured_again": measured_again_words(archive, best_id)}
-        record = archive.run()
+        record, baselines = archive.run(), archive.baselines()
         told_in_vain = left_over(archive)
         without_verdict = len(unjudged(archive))
         refused = Journal(archive).refused()
@@ -91,7 +94,7 @@ def execute(args: argparse.Namespace) -> int:
         console.print(line, markup=False, soft_wrap=True)
     is_running = state == RunState.RUNNING
     _print_winner(console, shown, run, why, is_running=is_running)
-    _print_baselines(console, shown)
+    _print_baselines(console, shown, baselines.floor if baselines else None)
     for line in round_lines(shown["rounds"]):
         console.print(line, markup=False, soft_wrap=True)
     _print_ideas(console, shown, is_running=is_running)
@@ -183,13 +186,13 @@ def _steering(run: Path) -> str:
     return f'ridgeline idea {name} "…", ridgeline seed {name} FILE, ridgeline stop {name}'
 
 
-def _print_profile(console: Console, profile: Profile, found: dict[str, Any], args: argparse.Namespace) -> int:
-    """Print what the search found of a kernel and its profile; the profile alone with `--json`."""
+def _print_profile(console: Console, profile: Profile, above: list[str], args: argparse.Namespace) -> int:
+    """Print a kernel's profile below its own lines; the profile alone with `--json`."""
     if args.json:
         told = {name: value for name, value in profile.to_json().items() if args.counters or name != "details"}
         sys.stdout.write(json.dumps(told, indent=2) + "\n")
         return 0
-    for line in [f"{args.profile}: {figure_words(found)}", *profile_lines(profile, with_counters=args.counters)]:
+    for line in [*above, *profile_lines(profile, with_counters=args.counters)]:
         console.print(line, markup=False, soft_wrap=True)
     return 0
 
@@ -211,12 +214,18 @@ def _print_winner(console: Console, shown: dict[str, Any], run: Path, why: dict[
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _print_baselines(console: Console, shown: dict[str, Any]) -> None:
+def _print_baselines(console: Console, shown: dict[str, Any], floor: Floor | None) -> None:
     times = [
-        f"{mode_words(b['name'])} {b['median_ms']:.3f} ms" for b in shown["baselines"] if b["median_ms"] is not None
+        f"{mode_words(b['name'])} {b['median_ms']:.3f} ms{in_brackets(stored_words(b['stored_on']))}"
+        for b in shown["baselines"]
+        if b["median_ms"] is not None
     ]
-    floor = f"; floor {shown['floor_ms']:.3f} ms" if shown["floor_ms"] is not None else ""
-    console.print(f"PyTorch by itself: {', '.join(times) or 'not measured'}{floor}", markup=False, soft_wrap=True)
+    both = (floor.floor_ms, floor.compute_floor_ms) if floor else None
+    floors = f"; {floors_words(*both)}" if both else ""
+    console.print(f"PyTorch by itself: {', '.join(times) or 'not measured'}{floors}", markup=False, soft_wrap=True)
+    best_ms = shown["best"]["median_ms"] if shown["best"] else None
+    if both and (below := below_words(best_ms, *both)):
+        console.print(f"  {below}", markup=False, soft_wrap=True)
     if times and shown["best"]:
         console.print(f"  {EAGER_TIMES}", markup=False, soft_wrap=True)
 

@@ -49,8 +49,9 @@ class Board:
     began_at: float = 0.0
     phase: str = "measuring the reference"
     baselines_ms: dict[str, float | None] = field(default_factory=dict)
-    floor_ms: float | None = None
-    bound: str = ""
+    baselines_stored: dict[str, str] = field(default_factory=dict)  # when those kept from earlier were measured
+    floor_ms: float | None = None  # of memory
+    compute_floor_ms: float = 0.0
     round: int = 0
     max_rounds: int = 0
     rounds_over: int = 0
@@ -142,13 +143,13 @@ class Board:
     def _on_baseline(self, event: Mapping[str, Any]) -> None:
         # the event comes again once the compiled configurations are timed
         self.phase = "PyTorch's configurations are timed" if self.baselines_ms else PREPARING
-        self.baselines_ms = dict(event["baselines_ms"])
-        self.floor_ms, self.bound = event["floor_ms"], event["bound"]
+        self.baselines_ms, self.baselines_stored = dict(event["baselines_ms"]), dict(event.get("stored", {}))
+        self.floor_ms, self.compute_floor_ms = event["floor_ms"], event.get("compute_floor_ms", 0.0)
 
     def _on_timing_pytorch(self, event: Mapping[str, Any]) -> None:
         now, *later = map(mode_words, event["pending"])
         then = f"; then {', '.join(later)}" if later else ""
-        self.phase = f"timing PyTorch: {now}, which may take minutes{then}"
+        self.phase = f"timing PyTorch: {now}, which may take minutes unless it is stored{then}"
 
     def _on_seeds(self, event: Mapping[str, Any]) -> None:
         self.phase = f"judging {counted(event['kernels'], 'seed kernel')}"
@@ -307,7 +308,8 @@ def _recall_place(board: Board, archive: Archive, *, rounds_over: int) -> None:
     """Set PyTorch's times and the round that the search is in."""
     if baselines := archive.baselines():
         board.baselines_ms = {entry.name: entry.median_ms for entry in baselines.entries}
-        board.floor_ms, board.bound = baselines.floor.floor_ms, baselines.floor.bound
+        board.baselines_stored = baselines.stored()
+        board.floor_ms, board.compute_floor_ms = baselines.floor.floor_ms, baselines.floor.compute_floor_ms
         board.phase = PREPARING
     board.rounds_over = rounds_over
     board.round = max([rounds_over, *(idea.round for idea in archive.ideas())])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ridgeline.checkpoints.report.floors import floors_words, share_words
 from ridgeline.graph.cli.view.board import Board
 from ridgeline.tools.records.reference_mode import ReferenceMode, mode_words
-from ridgeline.tools.wording import counted, ratio_words, usd_words
+from ridgeline.tools.wording import counted, in_brackets, near_one, ratio_words, stored_words, usd_words
 
 BARS = "▁▂▃▄▅▆▇█"
 
@@ -12,9 +13,15 @@ BARS = "▁▂▃▄▅▆▇█"
 def format_baselines(board: Board) -> str:
     """Return every baseline's time in one line."""
     return ", ".join(
-        f"{mode_words(name)} {ms:.3f} ms" if ms is not None else f"{mode_words(name)} failed"
+        (f"{mode_words(name)} {ms:.3f} ms" if ms is not None else f"{mode_words(name)} failed")
+        + in_brackets(stored_words(board.baselines_stored.get(name)))
         for name, ms in board.baselines_ms.items()
     )
+
+
+def format_floors(board: Board) -> str:
+    """Return both floors where arithmetic binds, else the memory floor; "" before they are known."""
+    return "" if board.floor_ms is None else floors_words(board.floor_ms, board.compute_floor_ms)
 
 
 def format_best(board: Board) -> str:
@@ -24,9 +31,9 @@ def format_best(board: Board) -> str:
     text = ratio_words(board.best_speedup, board.best_interval, unit="eager")
     fastest, eager_ms = board.best_of_torch(), board.baselines_ms.get(ReferenceMode.EAGER)
     if fastest and eager_ms and fastest[0] != ReferenceMode.EAGER:
-        text += f", {board.best_speedup * fastest[1] / eager_ms:.2f}x {mode_words(fastest[0])}"
+        text += f", {near_one(board.best_speedup * fastest[1] / eager_ms)}x {mode_words(fastest[0])}"
     if board.best_ms and board.floor_ms:
-        text += f", {100 * board.floor_ms / board.best_ms:.0f}% of the floor's speed"
+        text += f", {share_words(board.best_ms, board.floor_ms, board.compute_floor_ms)}"
     title = board.ideas.get(board.idea_by_candidate.get(str(board.best_id), ""), "")
     return f"{text}  {_sparkline(list(board.history.values()))} {board.best_id}{f': {title}' if title else ''}"
 

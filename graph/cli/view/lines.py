@@ -14,6 +14,7 @@ from ridgeline.graph.cli.view.figures import (
     format_behind,
     format_best,
     format_cost,
+    format_floors,
     format_left,
     format_requests,
     format_seconds,
@@ -36,7 +37,7 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
     """Return one line of plain text for an event, or "" for those that only the live board shows."""
     match event["event"]:
         case "baseline":
-            return f"PyTorch: {format_baselines(board)}; floor {event['floor_ms']:.3f} ms ({event['bound']}-bound)"
+            return f"PyTorch: {format_baselines(board)}; {format_floors(board)}"
         case "round_started":
             work = f"{counted(event['ideas'], 'idea')}, {counted(event['branches'], 'branch')}"
             of = f"/{event['max_rounds']}" if event["max_rounds"] else ""

@@ -27,6 +27,7 @@ from ridgeline.graph.cli.view.figures import (
     format_behind,
     format_best,
     format_cost,
+    format_floors,
     format_left,
     format_requests,
     format_seconds,
@@ -172,7 +173,7 @@ def _summary(board: Board) -> Table:
         table.add_row("note", Text(" ".join(board.notes[-1].split()), style="dim"))
     table.add_row("PyTorch", format_baselines(board) or "measuring …")
     if board.floor_ms is not None:
-        table.add_row("floor", f"{board.floor_ms:.3f} ms ({board.bound}-bound)")
+        table.add_row("floor", format_floors(board))
     table.add_row("best", Text(format_best(board), style="bold green" if (board.best_speedup or 0) > 1 else ""))
     if behind := format_behind(board):
         table.add_row("", Text(behind, style="dim", no_wrap=True, overflow="ellipsis"))

@@ -117,7 +117,9 @@ def baseline_event(baselines: Baselines) -> BaselineEvent:
     return {
         "event": "baseline",
         "baselines_ms": {b.name: b.median_ms for b in baselines.entries},
+        "stored": baselines.stored(),
         "floor_ms": floor.floor_ms,
+        "compute_floor_ms": floor.compute_floor_ms,
         "bound": floor.bound,
         "headroom": best_ms / floor.floor_ms if best_ms is not None and floor.floor_ms > 0 else None,
     }

@@ -24,3 +24,20 @@ def test_section_without_words_is_left_out() -> None:
     sections = certificate_sections({"passed": False, "reason": "sanitizers: out of bounds"}, best=None)
     assert [section.title for section in sections] == ["What was checked", "What it rests on"]
     assert all(words for section in sections for _, words in section.rows)
+
+
+def test_the_share_of_a_floor_s_rate_is_named_by_its_floor(filled: Archive) -> None:
+    certificate = filled.certificate()
+    assert certificate is not None and certificate["floor"]
+    certificate |= {"fraction_of_floor": 0.25}
+    assert (
+        dict(certificate_rows(certificate))["floor"]
+        == "memory floor 0.42 ms; 25% of the memory floor's rate is reached"
+    )
+    for arithmetic_ms, below in ((1.5, ""), (2.0, "; 1.68 ms is below the arithmetic floor, which is advisory: ")):
+        certificate["floor"] |= {"compute_floor_ms": arithmetic_ms}
+        words = dict(certificate_rows(certificate))["floor"]
+        assert words.startswith(
+            f"memory floor 0.42 ms, arithmetic floor {arithmetic_ms:.4g} ms (binds); 25% of the memory"
+        )
+        assert below in words and ("advisory" in words) == bool(below)

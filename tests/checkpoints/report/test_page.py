@@ -77,7 +77,31 @@ def test_the_floor_told_first_is_the_one_that_binds(filled: Archive, story: Simp
     floor = dataclasses.replace(baselines.floor, compute_floor_ms=0.9, bound=bound)
     filled.save_baselines(dataclasses.replace(baselines, floor=floor))
     page = _render(filled)
-    assert "<dt>arithmetic floor</dt><dd>0.900 ms</dd>" in page and "memory floor" not in page
+    assert "<dt>memory floor</dt><dd>0.420 ms</dd>" in page and "<dt>arithmetic floor (binds)</dt><dd>0.900 ms" in page
+    assert "memory floor 0.420 ms, arithmetic floor 0.900 ms (binds): compulsory bytes" in page
+    assert "</svg>arithmetic floor: 0.900 ms</span>" in page and "arithmetic floor 0.900 ms</text>" in page
+    assert ">floor: " not in page and "bound:" not in page
+
+
+def test_a_kernel_below_the_arithmetic_floor_is_explained_beside_it(filled: Archive, story: SimpleNamespace) -> None:
+    best_ms = build_result(filled)["best"]["median_ms"]
+    baselines, why = story.baselines(), "the kernel does fewer operations than the reference, or that ceiling"
+    for arithmetic_ms, times in ((2 * best_ms, 2), (0.99 * best_ms, 0)):
+        floor = dataclasses.replace(baselines.floor, compute_floor_ms=arithmetic_ms, bound="compute")
+        filled.save_baselines(dataclasses.replace(baselines, floor=floor))
+        page = _render(filled)
+        assert "arithmetic floor (binds)" in page and page.count(why) == times, arithmetic_ms
+
+
+def test_headline_says_where_no_gain_over_pytorch_s_best_is_proven(filled: Archive) -> None:
+    assert "no faster than" not in _render(filled)
+    result = build_result(filled)
+    for ratio, told in ((0.999, "no faster than"), (1.001, "no proven gain over"), (0.7, "slower than")):
+        figure = "0.70" if ratio == 0.7 else f"{ratio:.3f}"
+        changed = result | {"best": result["best"] | {"speedup_vs_best": ratio}}
+        page = render_report(filled, changed, state_words="")
+        assert f"as fast as eager PyTorch, but {told} PyTorch&#39;s best configuration: {figure}x, certified" in page
+        assert f"<dd>{figure}×</dd>" in page
 
 
 def test_every_figure_over_pytorch_stands_on_the_headline_s_basis(filled: Archive) -> None:
@@ -124,7 +148,10 @@ def test_a_search_that_ends_with_its_own_seed_says_so(filled: Archive) -> None:
     page = _render(filled)
     assert "No kernel beat the seed that was given; this is that seed" in page
     assert "it is a seed" in page
-    assert "as fast as eager PyTorch, not certified (" in page  # the certificate is another kernel's
+    standing = (
+        r"as fast as eager PyTorch, but slower than PyTorch&#39;s best configuration[^:]*: [\d.]+x, not certified \("
+    )
+    assert re.search(standing, page), "the certificate is another kernel's"
 
 
 def test_a_kernel_slower_than_pytorch_is_not_called_a_winner(archive: Archive, story: SimpleNamespace) -> None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.checkpoints.conftest import EAGER_MS
 
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.report.charts import roofline_chart
+from ridgeline.checkpoints.report.figures import ms_text
 from ridgeline.checkpoints.report.roofline import HEIGHT, WIDTH, Mark, ceilings_of, roofline
+from ridgeline.checkpoints.report.search_records import SearchRecords
 
 
 def test_the_floor_is_where_the_roof_meets_the_problem_s_intensity(story: SimpleNamespace) -> None:
@@ -58,3 +64,18 @@ def test_without_a_ceiling_there_is_no_picture(story: SimpleNamespace, change: d
 
 def test_without_operations_there_is_no_picture(story: SimpleNamespace) -> None:
     assert ceilings_of(story.baselines().floor, dataclasses.replace(story.description(), flops=0)) is None
+
+
+def test_a_mark_tells_the_kernel_s_own_time_and_where_else_it_is_drawn(filled: Archive) -> None:
+    [best, *_] = filled.ranking()
+    assert best.timing and best.timing.median_ms and best.speedup
+    for by, is_elsewhere in ((1.0, False), (2.0, True)):
+        timing = dataclasses.replace(best.timing, median_ms=by * EAGER_MS / best.speedup)
+        filled.add_evaluation(dataclasses.replace(best, timing=timing))
+        chart, _ = roofline_chart(SearchRecords.read(filled), None)
+        [told] = [
+            each for each in re.findall("<title>(.*?)</title>", chart) if each.startswith(f"{best.candidate_id}: ")
+        ]
+        own = f"{best.candidate_id}: {ms_text(timing.median_ms)}, {best.speedup:.2f}x ("
+        drawn = f"); drawn at {ms_text(EAGER_MS / best.speedup)}, where eager PyTorch takes what it took by itself"
+        assert told.startswith(own) and told.endswith(drawn) is is_elsewhere and ("drawn" in told) is is_elsewhere

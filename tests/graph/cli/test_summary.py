@@ -112,10 +112,25 @@ def test_end_says_beside_the_speedup_when_the_gain_over_eager_is_not_proven(tmp_
 
 
 def test_end_says_where_pytorch_itself_is_faster(tmp_path: Path) -> None:
-    lines = end_of(tmp_path, speedup_vs_best=0.97)
-    assert any("as fast as eager PyTorch, but slower than its best configuration: 0.97x" in line for line in lines)
+    lines = end_of(tmp_path, speedup_vs_best=0.9)
+    assert any("as fast as eager PyTorch, but slower than its best configuration: 0.90x" in line for line in lines)
+    lines = end_of(tmp_path, certified=False, speedup=1.02, speedup_ci95=[0.97, 1.08], speedup_vs_best=0.9)
+    assert any("no proven gain over it; slower than PyTorch's best configuration: 0.90x" in line for line in lines)
+
+
+def test_end_calls_pytorch_s_best_no_faster_where_the_interval_does_not_tell(tmp_path: Path) -> None:
+    for ratio, told in (
+        (0.97, "but no faster than its best configuration: 0.970x"),
+        (0.995, "but no faster than its best configuration: 0.995x"),
+        (1.004, "but no proven gain over its best configuration: 1.004x"),
+        (1.06, ", 1.06x its best configuration"),
+    ):
+        lines = end_of(tmp_path, speedup_vs_best=ratio)  # of 2.00x (1.90 to 2.10)
+        assert any(told in line for line in lines), ratio
     lines = end_of(tmp_path, certified=False, speedup=1.02, speedup_ci95=[0.97, 1.08], speedup_vs_best=0.97)
-    assert any("no proven gain over it; slower than PyTorch's best configuration: 0.97x" in line for line in lines)
+    assert any("no proven gain over it; no faster than PyTorch's best configuration: 0.970x" in line for line in lines)
+    lines = end_of(tmp_path, certified=False, speedup=1.52, speedup_ci95=[0.97, 1.66], speedup_vs_best=1.52)
+    assert any("PyTorch, but no proven gain over it; 1.52x PyTorch's best configuration" in line for line in lines)
 
 
 def test_end_names_the_configurations_of_pytorch_that_have_no_figure(tmp_path: Path) -> None:

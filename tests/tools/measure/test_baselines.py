@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -109,6 +110,11 @@ def test_eager_is_timed_once_and_then_read_from_disk(problem, folder, start) -> 
     assert first.floor.floor_ms > 0
     again = measure_baselines(problem, start_judge=refuse, cache_dir=folder, compile_modes=(), settings=QUICK)
     assert again == first
+    [path] = (folder / "baselines").iterdir()
+    os.utime(path, (time.time() - 1800,) * 2)
+    kept = measure_baselines(problem, start_judge=refuse, cache_dir=folder, compile_modes=(), settings=QUICK)
+    written = time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
+    assert (first.stored(), kept.stored()) == ({}, {"eager": written})
 
 
 def test_compile_that_hangs_becomes_an_entry_with_an_error(problem, folder, start, monkeypatch) -> None:

@@ -155,6 +155,7 @@ def test_paragraph_holds_the_time_the_stages_and_the_line_of_a_scalar_loop(open_
     )
     assert [stage.name for stage in profile.stages] == ["scan", "clear", "scale"]
     assert "20 x the memory floor" in profile.paragraph
+    assert profile.median_ms == 0.02
     assert "Its stages: " in profile.paragraph
     assert "line 6 (`a = a / (x[i] + a);`);" in profile.paragraph  # and no line beside a clock, which is scalar itself
     assert "scalar_loops" in profile.details and "scalar_loops" not in profile.paragraph

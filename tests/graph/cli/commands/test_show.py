@@ -84,6 +84,54 @@ async def test_show_has_the_figures_of_each_kernel_that_it_lists(
     assert (listed["best_id"], listed["speedup"], listed["certified"]) == (best["id"], best["speedup"], True)
 
 
+async def test_show_names_both_floors_where_arithmetic_binds_and_says_why_a_kernel_is_below_it(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await search.run(search.context(rounds=1))
+    assert "; memory floor 0.100 ms\n" in shown(search, capsys, monkeypatch, 80)
+    baselines = search.archive.baselines()
+    assert baselines
+    for arithmetic_ms, is_below in ((0.2, False), (99.0, True)):
+        floor = replace(baselines.floor, compute_floor_ms=arithmetic_ms, bound="compute")
+        search.archive.save_baselines(replace(baselines, floor=floor))
+        text = shown(search, capsys, monkeypatch, 80)
+        assert f"; memory floor 0.100 ms, arithmetic floor {arithmetic_ms:.3f} ms (binds)\n" in text
+        assert ("does fewer operations than the reference, or that ceiling was measured on a busy" in text) is is_below
+
+
+async def test_show_and_the_report_tell_a_stored_time_of_pytorch(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await search.run(search.context(rounds=1))
+    baselines = search.archive.baselines()
+    assert baselines
+    entries = (replace(baselines.entries[0], stored_on="2026-05-04 10:12"), *baselines.entries[1:])
+    search.archive.save_baselines(replace(baselines, entries=entries))
+    told = "(stored, measured on 2026-05-04 10:12)"
+    text = shown(search, capsys, monkeypatch, 80)
+    assert f"PyTorch by itself: eager 10.000 ms {told}, torch.compile 8.000 ms; memory" in text
+    search.archive.forget_winner()  # whose certificate measured all of PyTorch's times again
+    write_run_outputs(search.archive.path.parent, search.archive)
+    assert told in (search.archive.path.parent / "report.html").read_text()
+
+
+async def test_the_list_and_the_headline_say_where_a_winner_is_no_faster_than_pytorch_s_best(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 1.245\n"})
+    output = await search.run(search.context(rounds=1))
+    told = "no faster than PyTorch's best configuration: 0.996x"
+    assert output["certified"]
+    assert told.replace("PyTorch's", "its") in shown(search, capsys, monkeypatch, 80)
+    monkeypatch.setattr("ridgeline.graph.cli.listed_runs.RUNS", search.archive.path.parent.parent)
+    assert main(["show"]) == 0
+    [line] = [each for each in capsys.readouterr().out.splitlines() if search.archive.path.parent.name in each]
+    assert line.endswith(f"; winner 1.25x eager (1.23 to 1.26): {output['best_id']} ({told})")
+    assert main(["show", "--json"]) == 0
+    [listed] = [e for e in json.loads(capsys.readouterr().out) if e["run"] == search.archive.path.parent.name]
+    assert listed["speedup_vs_best"] == pytest.approx(0.996)
+
+
 def test_a_damaged_run_is_listed_with_what_is_damaged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

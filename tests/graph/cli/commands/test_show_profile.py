@@ -33,6 +33,9 @@ async def test_profile_of_a_kernel_is_one_paragraph_and_its_counters_are_shown_o
         paragraph="It waits for memory.",
         stages=(stage,),
     )
+    found = search.archive.evaluation(best)
+    assert found and found.speedup and found.timing and found.timing.median_ms
+    profile = replace(profile, median_ms=found.timing.median_ms)
     search.archive.save("profiles", key, best, profile)
     run = str(search.archive.path.parent)
 
@@ -42,11 +45,27 @@ async def test_profile_of_a_kernel_is_one_paragraph_and_its_counters_are_shown_o
         assert execute(asked_for(**asked)) == 0
         return capsys.readouterr().out
 
-    found = search.archive.evaluation(best)
-    assert found and found.speedup and found.timing
     figure = ratio_words(found.speedup, found.speedup_interval, unit="eager")
-    head = f"{best}: {figure}, {found.timing.median_ms:.4f} ms\n"
-    assert told() == f"{head}It waits for memory.\n  gemm                      59%  0.5 ms a call\n"
+    head = f"{best}: in the search {figure}, {found.timing.median_ms:.4f} ms\n"
+    head += "profiled in the search; its time is the search's own, "
+    body = ":\nIt waits for memory.\n  gemm                      59%  0.5 ms a call while profiled\n"
+    assert told() == f"{head}{found.timing.median_ms:.4g} ms{body}"
+    for by, is_apart in ((1.3, False), (0.8, False), (2.0, True), (0.5, True)):
+        busy = replace(found, timing=replace(found.timing, median_ms=by * found.timing.median_ms))
+        assert busy.timing
+        search.archive.add_evaluation(busy)
+        warned = (
+            f", not comparable with the {busy.timing.median_ms:.4g} ms in the search: the machine was busy during one"
+        )
+        assert (warned in told()) is is_apart and ("not comparable" in told()) is is_apart, by
+        assert "its time is where eager PyTorch takes what it took by itself, " in told()
+    of_older = replace(profile, median_ms=None, fraction_of_floor=0.1 / 7.77)  # of the memory floor
+    search.archive.save("profiles", key, best, of_older)
+    assert "by itself, 7.77 ms" in told()
+    search.archive.save("profiles", key, best, replace(of_older, fraction_of_floor=None))
+    assert "\nprofiled in the search:\n" in told()
+    search.archive.save("profiles", key, best, profile)
+    search.archive.add_evaluation(found)
     assert told(counters=True).endswith("  spills = 3\n")
     assert "details" not in json.loads(told(json=True))
     assert json.loads(told(json=True, counters=True))["details"] == {"spills": 3.0}
@@ -74,7 +93,10 @@ async def test_the_profile_of_a_winner_is_its_certificates_where_the_search_made
     models = (KEYLESS,) if left_out is None else ("scripted",)
     search.archive.save_run(RunRecord(problem={"name": "toy"}, settings=settings, models=models))
     assert output["certified"]
-    assert profile_of(search, output["best_id"], capsys)
+    again = search.archive.evaluation(output["best_id"], Purpose.CERTIFY)
+    assert again and again.timing
+    of = f"\nprofiled for the certificate; its time is of the certificate's timings, {again.timing.median_ms:.4g} ms:\n"
+    assert of in profile_of(search, output["best_id"], capsys)
     other = next(e.candidate_id for e in search.archive.ranking() if e.candidate_id != output["best_id"])
     with pytest.raises(InputError) as refused:
         profile_of(search, other, capsys)
@@ -91,7 +113,7 @@ async def test_the_profile_of_a_tuned_kernel_is_found(search: Search, capsys: py
     fields = {"fraction_of_floor": None, "achieved_gbps": None, "achieved_gflops": None}
     profile = Profile(bound="memory", paragraph="It waits for memory.", **fields)
     search.archive.save("profiles", "of-the-point", "r1i0v0a0t1", profile)
-    assert profile_of(search, "r1i0v0a0t1", capsys).endswith(" ms\nIt waits for memory.\n")
+    assert profile_of(search, "r1i0v0a0t1", capsys).endswith(":\nIt waits for memory.\n")
 
 
 async def test_why_a_kernel_has_no_profile_is_told_as_it_is(search: Search, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,7 +79,8 @@ async def test_board_of_a_resumed_search_shows_what_the_events_had_shown(search:
     for name in (
         "baselines_ms",
         "floor_ms",
-        "bound",
+        "compute_floor_ms",
+        "baselines_stored",
         "ideas",
         "best_id",
         "best_speedup",

@@ -97,7 +97,10 @@ def test_a_configuration_of_pytorch_is_named_while_it_is_timed() -> None:
     text = io.StringIO()
     event = {"event": "timing_pytorch", "pending": ["compile", "compile_max_autotune"]}
     PlainView(make_board(), Console(file=text, width=200)).show(event)
-    assert "timing PyTorch: torch.compile, which may take minutes; then max-autotune" in text.getvalue()
+    assert (
+        "timing PyTorch: torch.compile, which may take minutes unless it is stored; then max-autotune"
+        in text.getvalue()
+    )
 
 
 def test_the_time_left_of_the_rounds_stands_apart_from_why_a_kernel_ranks_behind() -> None:
@@ -110,3 +113,52 @@ def test_the_time_left_of_the_rounds_stands_apart_from_why_a_kernel_ranks_behind
     clock.now_s = 60.0
     view.show(round_done(1))
     assert "lower end counts; about 2m00s left of the rounds" in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arithmetic_ms", "floors", "share"),
+    [
+        (0.01, "memory floor 0.054 ms", "27% of the memory floor's speed"),
+        (0.18, "memory floor 0.054 ms, arithmetic floor 0.180 ms (binds)", "90% of the arithmetic floor's speed"),
+        (
+            0.3,
+            "memory floor 0.054 ms, arithmetic floor 0.300 ms (binds)",
+            "150% of the arithmetic floor's speed, which is advisory",
+        ),
+    ],
+)
+def test_the_floor_that_binds_is_told_by_name_and_the_best_kernel_s_share_of_it(
+    arithmetic_ms: float, floors: str, share: str
+) -> None:
+    text, board = io.StringIO(), make_board()
+    view = PlainView(board, Console(file=text, width=300))
+    known = {"event": "baseline", "baselines_ms": {"eager": 0.4}, "floor_ms": 0.054, "bound": "told otherwise"}
+    view.show(known | {"compute_floor_ms": arithmetic_ms})
+    assert text.getvalue().endswith(f"PyTorch: eager 0.400 ms; {floors}\n")
+    view.show(round_started(1))
+    view.show(round_done(1))
+    assert f", {share}  " in text.getvalue()
+    assert floors in "\n".join(drawn(board, width=200))
+
+
+def test_a_time_of_pytorch_that_was_stored_is_told_with_its_date() -> None:
+    text, board = io.StringIO(), make_board()
+    view = PlainView(board, Console(file=text, width=300))
+    known = {"event": "baseline", "baselines_ms": {"eager": 0.4, "compile": 0.3}, "floor_ms": 0.1, "bound": "memory"}
+    view.show(known | {"stored": {"eager": "2026-05-04 10:12"}})
+    told = "eager 0.400 ms (stored, measured on 2026-05-04 10:12), torch.compile 0.300 ms"
+    assert f"PyTorch: {told}; " in text.getvalue()
+    assert told in "\n".join(drawn(board, width=120))
+    view.show(known | {"stored": {"compile": ""}})
+    assert "PyTorch: eager 0.400 ms, torch.compile 0.300 ms (stored); " in text.getvalue()
+
+
+def test_a_ratio_near_one_has_a_third_digit() -> None:
+    text, board = io.StringIO(), make_board()
+    view = PlainView(board, Console(file=text, width=300))
+    view.show(
+        {"event": "baseline", "baselines_ms": {"eager": 0.4, "compile": 0.2654}, "floor_ms": 0.1, "bound": "memory"}
+    )
+    view.show(round_started(1))
+    view.show(round_done(1))
+    assert "1.50x eager (1.40 to 1.60), 0.995x torch.compile" in text.getvalue()

@@ -34,7 +34,10 @@ def test_phases_beside_the_rounds_have_a_line_and_stand_on_the_board() -> None:
         (baseline, "preparing the first round"),
         ({"event": "seeds", "kernels": 2}, "judging 2 seed kernels"),
         ({"event": "ideation", "round": 1, "max_rounds": 3}, "round 1 of 3: ideas are asked for"),
-        ({"event": "timing_pytorch", "pending": ["compile"]}, "timing PyTorch: torch.compile, which may take minutes"),
+        (
+            {"event": "timing_pytorch", "pending": ["compile"]},
+            "timing PyTorch: torch.compile, which may take minutes unless it is stored",
+        ),
         (baseline, "PyTorch's configurations are timed"),
         (comparing, "timing r1i0v0a0 and r1i1v0a0 in turns, 1 of 2: the search could not tell them apart"),
     ):
