@@ -35,6 +35,7 @@ from ridgeline.tools.records.results import Build
 logger = logger_of(__name__)
 
 DEFAULT_LIMIT_BYTES = 2 * 2**30
+UNREADABLE = "it cannot be read: leave its mode as the compiler sets it"
 LARGEST_LIBRARY_BYTES = 64 * 2**20
 LEAST_FREE_BYTES = 64 * 2**20  # a round of extension builds; torch.compile's cache lies there too
 IN_USE_S = 3600.0  # an entry used this recently may be wanted again soon: `clear` leaves it
@@ -300,7 +301,11 @@ def unfit(library: Path) -> str:
         return "it is no ordinary file"
     if status.st_size > LARGEST_LIBRARY_BYTES:
         return f"it has {status.st_size >> 20} MiB, the limit is {LARGEST_LIBRARY_BYTES >> 20} MiB"
-    return ""
+    try:
+        with open_ordinary(library):
+            return ""
+    except OSError:
+        return UNREADABLE
 
 
 def _copy_library(library: Path, to: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ridgeline.tools.build.cache import BuildCache, unfit
+from ridgeline.tools.build.cache import UNREADABLE, BuildCache, unfit
 from ridgeline.tools.build.fix_its import count_errors, read_fix_its, without_fix_its
 from ridgeline.tools.build.interfaces import BUILDS, refuse
 from ridgeline.tools.build.messages import explain_limit, explain_log, plain_log, tells_of_cpu_limit, trim_log
@@ -171,10 +171,12 @@ class Compiler:
             build_s=outcome.seconds,
         )
         library = job.folder / OUTPUT
-        if outcome.exit_code == 0 and library.is_file() and not library.is_symlink():
+        # os.path's answer is no where the source closed its folder, for which pathlib raises
+        if outcome.exit_code == 0 and os.path.isfile(library) and not os.path.islink(library):
             if not (refusal := unfit(library)):
                 return self._cache.publish(build, library)
-            reason = f"the library is not taken: {refusal}; make the source's tables and static arrays smaller"
+            remedy = "" if refusal == UNREADABLE else "; make the source's tables and static arrays smaller"
+            reason = f"the library is not taken: {refusal}{remedy}"
             finding = Finding(code=ReasonCode.COMPILER_FAILED, reason=reason)
         else:
             try:

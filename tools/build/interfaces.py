@@ -29,6 +29,7 @@ from ridgeline.tools.records.vocabulary import DeviceKind, Interface, ReasonCode
 from ridgeline.tools.sandbox.python import package_paths
 
 LARGEST_SOURCE_BYTES = 1 << 20
+LONGEST_FLAGS_CHARS = 4_000  # all that a source may add, once each, has half of it; a command's line may have 128 KiB
 C_CPU_S = 60
 TORCH_CPU_S = 240  # stock torch headers take 30 s of a quiet core
 MODULE_JOBS = 2  # translation units that a module's extension compiles at once
@@ -162,9 +163,15 @@ def refuse(task: CompileTask) -> Finding | None:
         return Finding(code=ReasonCode.SOURCE_REJECTED, reason="the source is larger than 1 MB")
     if "\0" in candidate.source or any("\ud800" <= char <= "\udfff" for char in candidate.source):
         return Finding(code=ReasonCode.SOURCE_REJECTED, reason="the source is not text")
-    wrong = refused_flags(requested_flags(candidate.source), problem.device.kind) if build.takes_flags else ()
-    if wrong:
+    return _refuse_flags(requested_flags(candidate.source), problem.device.kind) if build.takes_flags else None
+
+
+def _refuse_flags(flags: tuple[str, ...], kind: DeviceKind) -> Finding | None:
+    if wrong := refused_flags(flags, kind):
         reason = f"`// flags:` may not contain {' '.join(wrong)[:200]}: see docs/interface.md for those that it may"
+        return Finding(code=ReasonCode.FLAG_NOT_ALLOWED, reason=reason)
+    if (chars := len(" ".join(flags))) > LONGEST_FLAGS_CHARS:
+        reason = f"the `// flags:` have {chars} characters together, the limit is {LONGEST_FLAGS_CHARS}: name each once"
         return Finding(code=ReasonCode.FLAG_NOT_ALLOWED, reason=reason)
     return None
 

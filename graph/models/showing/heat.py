@@ -7,7 +7,7 @@ counts as many.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 A_FEW = 16
@@ -25,10 +25,10 @@ _WEIGHTS = (
     (re.compile(r"\w \* \w"), 0.05),  # most of these are indices
 )
 _LOOP = re.compile(r"(?:for|while)\b|do\s*\{")
-_TRIPS = re.compile(r"for\s*\([^;]{0,80};[^;]{0,80}?[<>]=?\s*(\d+)\s*;|\bin range\((\d+)\)")
+_TRIPS = re.compile(r"for\s*\([^;]{0,80};[^;]{0,80}?[<>]=?\s*+(\d{1,9}+)\s*+;|\bin range\((\d{1,9})\)")
 _MACRO = re.compile(r"\s*#\s*define\s+(\w+)(?:\(([^)]*)\))?(.*)", re.DOTALL)
-_USED = re.compile(r"\b(\w+)\s*(?:<[^;{}()]{0,80}>\s*)?(?:\(\s*(\w+)?|(?=\s|$))")
-_CALLED = re.compile(r"\b(\w+)\s*(?:<[^;{}()]{0,80}>\s*)?\(")
+_USED = re.compile(r"\b(\w++)\s*(?:<[^;{}()]{0,80}>\s*)?(?:\(\s*(\w+)?|(?=\s|$))")
+_CALLED = re.compile(r"\b(\w++)\s*+(?:<[^;{}()]{0,80}>\s*+)?\(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Heat:
 def heats_of(functions: Mapping[str, Sequence[str]], source: Sequence[str]) -> dict[str, Heat]:
     """Return by name where a source's functions compute, given the lines of each and all of its lines."""
     macros = _macros(source)
-    bodies = {name: _body(lines, set(functions) - {name}, macros) for name, lines in functions.items()}
+    bodies = {name: _body(name, lines, functions, macros) for name, lines in functions.items()}
     called = _times_called(bodies)
     whole: dict[str, float] = {}
     for name in bodies:
@@ -84,12 +84,14 @@ def hottest_window(lines: Sequence[str], heats: Sequence[float], most_chars: int
     start, end = place
     before = range(start - 1, max(-1, start - HEAD_WITHIN - 1), -1)
     start = next((n for n in before if _LOOP.match(lines[n].lstrip())), start)
-    while end > start and sum(len(line) + 1 for line in lines[start:end]) > most_chars:
+    chars = sum(len(line) + 1 for line in lines[start:end])
+    while end > start and chars > most_chars:
         end -= 1
+        chars -= len(lines[end]) + 1
     return start, end
 
 
-def _body(lines: Sequence[str], names: set[str], macros: Mapping[str, float]) -> Body:
+def _body(own: str, lines: Sequence[str], names: Container[str], macros: Mapping[str, float]) -> Body:
     loops: list[tuple[int, float]] = []
     weights, times, calls = [], [], []
     is_macro = False
@@ -102,7 +104,7 @@ def _body(lines: Sequence[str], names: set[str], macros: Mapping[str, float]) ->
             loops.pop()
         is_loop = bool(_LOOP.match(text)) and not is_hidden
         weights.append(0.0 if is_hidden or is_loop else weight_of(line, macros))
-        found = () if is_hidden else tuple(name for name in _CALLED.findall(line) if name in names)
+        found = () if is_hidden else tuple(name for name in _CALLED.findall(line) if name in names and name != own)
         calls.append(found)
         factor = 1.0
         for _, each in loops:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ridgeline.graph.models.showing.heat import Heat, heats_of, hottest_window
+from ridgeline.graph.models.showing.heat import heats_of, hottest_window
 from ridgeline.graph.models.showing.shortening import cut_lines, cut_words, first_of, listed
 from ridgeline.graph.models.showing.source_parts import Part, parts_of
 from ridgeline.tools.wording import counted
@@ -31,12 +31,15 @@ LEAST_CUT = 800
 NAMES_CHARS = 240
 """Of the line that names the small functions."""
 _SENTENCE = re.compile(r".{20,}?\w\)?[.;](?=\s)|.+")
-_FOR = re.compile(r"\bfor\s*\([^;\n]{0,200};\s*([^;\n]{0,200}?)\s*;\s*([^\n]*)|\bfor (\w+ in [^:\n]*):")
+# Nothing that a source repeats is read twice: a part that is read is not given back (`*+`), or has a limit.
+_FOR = re.compile(r"\bfor\s*+\([^;\n]{0,200}+;\s*+([^;\n]{0,200}+)\s*+;\s*+([^\n]*+)|\bfor (\w++ in [^:\n]{0,200}+):")
+_CALLED = re.compile(r"\b(\w++)\s*+(?:<[^;{}()]{0,80}>\s*+)?\(")
 _STEP = re.compile(r"\+=\s*(\w+)")
 _STAGE = re.compile(r"\bRIDGELINE_STAGE\(\s*(\w+)\s*\)")
 _SHARE = re.compile(r"\b(\w+) (\d+)% \(")
 _CONSTANT = re.compile(
-    r"^\s*(?:static\s+|inline\s+)*constexpr\s[^=({;]*?(\w+)\s*=\s*([^;{]+);|^\s*#\s*define\s+(\w+)\s+([^\s/\\].*)"
+    r"^\s*(?:static\s+|inline\s+)*constexpr\s(?:[^\w=({;]++|\w++(?!\s*=))*+(\w++)\s*+=\s*+([^;{]++);"
+    r"|^\s*#\s*define\s+(\w+)\s+([^\s/\\].*)"
 )
 _TUNED = re.compile(r"//\s*tune:\s*\w+\s*=\s*([^\n]+)")
 
@@ -141,13 +144,18 @@ def _with_callers(hottest: Sequence[_Function]) -> list[_Function]:
 
     A function without a loop that nothing calls only starts the work.
     """
-    called = {name for each in hottest for name in each.calls}
-    chain = list(hottest[:1])
-    while callers := [each for each in hottest if chain[-1].part.name in each.calls and each not in chain]:
-        if not callers[0].loops and callers[0].part.name not in called:
+    calling: dict[str, list[_Function]] = {}
+    for each in hottest:
+        for name in each.calls:
+            calling.setdefault(name, []).append(each)
+    callers = {name: iter(each) for name, each in calling.items()}  # one that is passed over is in the chain, and stays
+    last = hottest[0]
+    chain = {last.part.start: last}
+    while found := next((each for each in callers.get(last.part.name, ()) if each.part.start not in chain), None):
+        if not found.loops and found.part.name not in calling:
             break
-        chain.append(callers[0])
-    return [*chain, *(each for each in hottest if each not in chain)]
+        chain[found.part.start] = last = found
+    return [*chain.values(), *(each for each in hottest if each.part.start not in chain)]
 
 
 def _is_worth_a_line(function: _Function) -> bool:
@@ -183,19 +191,25 @@ def _functions(source: str, language: str, diagnosis: str) -> list[_Function]:
     texts = {part.start: "\n".join(lines[part.start : part.end]) for part in parts}
     stage = largest_stage(diagnosis)
     under = _called_under(stage, texts.values(), names) if stage else set()
-    heats = heats_of({part.name: lines[part.head : part.end] for part in parts}, lines)
-    found = []
+    bodies: dict[str, list[str]] = {}  # overloads of a name, whose calls are not told apart, count as one function
+    first = []
     for part in parts:
+        first.append(len(bodies.setdefault(part.name, [])))
+        bodies[part.name] += lines[part.head : part.end]
+    heats = heats_of(bodies, lines)
+    found = []
+    for part, at in zip(parts, first, strict=True):
         text = texts[part.start]
         stages = tuple(dict.fromkeys(_STAGE.findall(text)))
-        of_lines = _heats(lines[part.head : part.end], heats[part.name], stage)
+        own = heats[part.name].lines[at : at + part.end - part.head]
+        of_lines = _heats(lines[part.head : part.end], own, stage)
         found.append(
             _Function(
                 part=part,
                 text=text,
                 stages=stages,
                 loops=_loops(text),
-                calls=_calls(text, names - {part.name}),
+                calls=tuple(name for name in _calls(text, names) if name != part.name),
                 heat=(bool(stage) and (stage in stages or part.name in under), heats[part.name].own),
                 heats=(*[0.0] * (part.head - part.start), *of_lines),
             )
@@ -203,11 +217,11 @@ def _functions(source: str, language: str, diagnosis: str) -> list[_Function]:
     return found
 
 
-def _heats(lines: Sequence[str], heat: Heat, stage: str) -> list[float]:
+def _heats(lines: Sequence[str], heats: Sequence[float], stage: str) -> list[float]:
     """Return the heat of each line of a function; where it marks the largest stage, that of its lines before all others."""
     found = []
     marked = ""
-    for line, each in zip(lines, heat.lines, strict=True):
+    for line, each in zip(lines, heats, strict=True):
         if mark := _STAGE.search(line):
             marked = mark[1]
         found.append((each + 1) * OF_LARGEST_STAGE if stage and marked == stage else each)
@@ -235,13 +249,12 @@ def _loops(text: str) -> tuple[str, ...]:
     found = []
     for condition, step, each in _FOR.findall(text):
         by = _STEP.search(step)
-        found.append(each.strip() or condition + (f" by {by[1]}" if by else ""))
+        found.append(each.strip() or condition.rstrip() + (f" by {by[1]}" if by else ""))
     return tuple(dict.fromkeys(found))
 
 
 def _calls(text: str, names: set[str]) -> tuple[str, ...]:
-    called = re.findall(r"\b(\w+)\s*(?:<[^;{}()]{0,80}>\s*)?\(", text)
-    return tuple(dict.fromkeys(name for name in called if name in names))
+    return tuple(dict.fromkeys(name for name in _CALLED.findall(text) if name in names))
 
 
 def _line(function: _Function) -> str:
@@ -269,8 +282,10 @@ def _constants(lines: Sequence[str]) -> list[str]:
 
 def _fitting(words: Sequence[str], most_chars: int) -> str:
     """Return the words that fit, what is swept first; the others are not counted."""
-    kept: list[str] = []
+    kept: set[str] = set()
+    left = most_chars
     for word in sorted(words, key=lambda each: not each.endswith(")") or " | " not in each):
-        if len(word) <= 60 and sum(len(each) + 2 for each in kept) + len(word) <= most_chars:
-            kept.append(word)
+        if len(word) <= min(left, 60):
+            kept.add(word)
+            left -= len(word) + 2
     return ", ".join(word for word in words if word in kept)

@@ -19,8 +19,8 @@ _HIDDEN = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _OPEN_SCOPE = re.compile(r"(?:inline\s+)?namespace\b[^();=]*|extern\s*")
-_TYPE = re.compile(r"(?:^|\s)(?:struct|class|union|enum)\s+(?:\w+\s+)*?(\w+)\s*(?::[^(]*)?$")
-_CALLED = re.compile(r"(~?\w+)\s*\(")
+_TYPE = re.compile(r"(?:^|\s)(?:struct|class|union|enum)\s++((?:\w++\s*+)++)")
+_CALLED = re.compile(r"(~?\b\w++)\s*+\(")
 _NO_NAMES = frozenset(
     {"__attribute__", "__launch_bounds__", "alignas", "declspec", "decltype", "for", "if", "noexcept", "requires"}
     | {"switch", "while"}
@@ -29,6 +29,8 @@ _PYTHON_HEAD = re.compile(r"(?:async\s+)?(def|class)\s+(\w+)")
 _NEXT = re.compile(r"\S")
 _LONGEST_HEAD = 2000
 """Characters of a function's head that are read for its name."""
+_MOST_NAMELESS = 16
+"""Bodies without a name that are read in one statement; one with more is a table."""
 _LONG_TEXT = re.compile(r'"""|\'\'\'')
 
 
@@ -83,27 +85,29 @@ def _bodies(source: str, offset: int) -> list[_Body]:
     scopes = 0  # namespaces that are open
     depth = 0
     begin = 0  # of the statement that is read
+    nameless = 0  # bodies that it has so far
     opened = 0
     for sign in re.finditer(r"[{};]", code):
         at = sign.start()
         if sign[0] == "{":
-            if depth == 0 and _OPEN_SCOPE.fullmatch(code[begin:at].strip()):
+            if depth == 0 and not nameless and _OPEN_SCOPE.fullmatch(code[begin:at].strip()):
                 scopes, begin = scopes + 1, at + 1
                 continue
             opened = at if depth == 0 else opened
             depth += 1
         elif sign[0] == ";":
-            begin = begin if depth else at + 1
+            begin, nameless = (begin, nameless) if depth else (at + 1, 0)
         elif depth:
             depth -= 1
             if depth == 0:
-                name = _name(code[begin:opened])
-                if name:
+                nameless += 1
+                head = code[max(begin, opened - _LONGEST_HEAD) : opened]
+                if name := _name(head) if nameless <= _MOST_NAMELESS else "":
                     first = _NEXT.search(code, begin).start()  # type: ignore[union-attr]  # the body is there
                     found.append((name, offset + line_of(first), offset + line_of(at) + 1))
-                    begin = at + 1
+                    begin, nameless = at + 1, 0
         elif scopes:
-            scopes, begin = scopes - 1, at + 1
+            scopes, begin, nameless = scopes - 1, at + 1, 0
         else:
             return []
     return found if depth == 0 else []
@@ -111,12 +115,20 @@ def _bodies(source: str, offset: int) -> list[_Body]:
 
 def _name(head: str) -> str:
     """Return the name of the function or type whose body follows; "" of an initialiser."""
-    head = head[-_LONGEST_HEAD:]
-    if found := _TYPE.search(head.strip()):
-        return found[1]
+    if name := _type_name(head.strip()):
+        return name
     if "=" in head.partition("(")[0].rpartition(">")[2]:
         return ""
     return next((name for name in _CALLED.findall(head) if name not in _NO_NAMES), "")
+
+
+def _type_name(head: str) -> str:
+    """Return the last of the words after `struct` or the like, before the end of a head or what the type is made of."""
+    last_call = head.rfind("(")
+    for found in _TYPE.finditer(head):
+        if found.end() == len(head) or (head[found.end()] == ":" and found.end() > last_call):
+            return found[1].split()[-1]
+    return ""
 
 
 def _python_bodies(lines: Sequence[str]) -> Iterator[_Body]:

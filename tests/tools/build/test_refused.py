@@ -57,6 +57,16 @@ async def test_listed_flags_are_used_and_recorded(compiler: Compiler, make_task:
     assert [flag for flag in build.flags if flag in flags] == list(flags)
 
 
+async def test_flags_too_long_for_a_command_are_their_sources_error_and_stop_no_batch(
+    compiler: Compiler, make_task: MakeTask
+) -> None:
+    lines = "// flags: -O3 -funroll-loops\n" * 8_000
+    long, good = await compiler.compile_batch([make_task(lines + EMPTY_RUN), make_task(EMPTY_RUN)])
+    assert (long.status, long.reason_code) == (Status.REFUSED, ReasonCode.FLAG_NOT_ALLOWED)
+    assert long.reason == "the `// flags:` have 151999 characters together, the limit is 4000: name each once"
+    assert good.status is Status.OK
+
+
 def test_a_kernels_own_architecture_is_dropped() -> None:
     asked = requested_flags(
         "// flags: -arch=sm_70 --use_fast_math -gencode=arch=compute_80,code=sm_80 -maxrregcount=64\n"

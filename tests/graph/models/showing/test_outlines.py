@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+
+import pytest
 
 from ridgeline.graph.models.showing.outlines import cut_source, largest_stage, outline
 
@@ -145,3 +148,44 @@ def test_a_line_of_heads_without_an_end_costs_no_time() -> None:
     began = time.process_time()
     cut_source("void f(float* x) {\n" + "for(" * 60_000 + "\n}\n", "cpp", 8000)
     assert time.process_time() - began < 5, "it took 37 s"
+
+
+LOOP = "void f(float* x) {\n    for (int i = 0; i < 8; i++) x[i] = 0;\n}\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda n: LOOP.replace("i < 8", "\n" * n + "i < 8" + " + 0" * 60),
+        lambda n: f"constexpr int {'a' * n}{{1}};\n{LOOP}",
+        lambda n: f"int a{'{}' * (n // 2)};\n{LOOP}",
+        lambda n: f"{'a' * 2_000} {'{}' * (n // 2)};\n{LOOP}",
+        lambda n: "".join(f"void f{i}() {{}}\n" for i in range(n // 16)),
+        lambda n: "".join(f"void f{i}() {{ for (;;) f{i + 1}(); }}\n" for i in range(n // 32)),
+        lambda n: f"# {'for a in ' * (n // 9)}\ndef f():\n    pass\n",
+    ],
+)
+def test_the_time_of_a_cut_and_an_outline_grows_with_the_length(source: Callable[[int], str]) -> None:
+    def seconds(length: int) -> float:
+        text, language = source(length), "py" if "def f" in source(0) else "cpp"
+        times = []
+        for _ in range(3):
+            began = time.process_time()
+            outline.__wrapped__(text, language, 2_000)
+            cut_source.__wrapped__(text, language, 100)
+            times.append(time.process_time() - began)
+        return min(times)
+
+    assert seconds(60_000) < 3 * max(seconds(30_000), 0.1)
+
+
+def test_overloads_of_a_name_are_told_each_with_its_own_lines() -> None:
+    one = "float f(float a) {\n" + "    a += 1;\n" * 10 + "}\n"
+    source = one + one.replace("float a", "float a, float b").replace("    a", "    a *= b;\n    a", 2)
+    assert outline(source, "cpp", 500) == "f, 12 lines\nf, 14 lines"
+    assert cut_source(source, "cpp", 250).startswith("float f(float a) {")
+
+
+def test_a_count_too_large_for_a_number_is_a_loop_of_unknown_length() -> None:
+    source = LOOP.replace("< 8", f"< {'1' * 5_000}")
+    assert outline(source, "cpp", 500) == "and 1 smaller function"
