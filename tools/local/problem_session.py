@@ -112,7 +112,7 @@ class ProblemSession:
         if not self._has_tried_apart:
             self._has_tried_apart = True
             self._apart = self._started_apart(problem)
-        return ReferenceInJudge(self.judge, mode) if self._apart is None else ReferenceInRunner(self._apart)
+        return ReferenceInJudge(self.judge, mode) if self._apart is None else ReferenceInRunner(self._apart, self.judge)
 
     def _started_apart(self, problem: DescribedTarget) -> RunnerProcess | None:
         """Return a runner that holds the reference, stopped; None where it is timed in the judge."""

@@ -80,8 +80,9 @@ class ReferenceInRunner:
 
     is_apart = True
 
-    def __init__(self, runner: RunnerProcess) -> None:
+    def __init__(self, runner: RunnerProcess, judge: JudgeProcess) -> None:
         self._runner = runner
+        self._judge = judge
 
     @property
     def pid(self) -> int:
@@ -93,8 +94,9 @@ class ReferenceInRunner:
 
         Raises:
             JudgeCrashed: its process ended, which no candidate can cause.
+            BadReferenceError: it refuses the contents of a set, in the judge too.
         """
-        return self._rested(lambda: self._runner.loop(sets))
+        return self._rested(lambda: self._runner.loop(sets), sets)
 
     def loop_empty(self, sets: Sequence[int]) -> LoopTime:
         """Time a loop without its calls.
@@ -104,11 +106,13 @@ class ReferenceInRunner:
         """
         return self._rested(lambda: self._runner.loop(sets, is_empty=True))
 
-    def _rested(self, loop: Callable[[], LoopTime]) -> LoopTime:
+    def _rested(self, loop: Callable[[], LoopTime], called: Sequence[int] = ()) -> LoopTime:
         try:
             took = loop()
             self._runner.rest()
         except RunnerFailure as failure:
+            if called and not failure.was_killed:  # the judge holds the same contents, and knows what a refusal is
+                ReferenceInJudge(self._judge).loop(called)
             raise JudgeCrashed(f"the reference's own runner failed: {failure}") from failure
         return took
 

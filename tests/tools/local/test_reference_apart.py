@@ -14,7 +14,7 @@ from tests.candidates import candidate_of
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask
-from ridgeline.tools.errors import JudgeCrashed
+from ridgeline.tools.errors import BadReferenceError, JudgeCrashed
 from ridgeline.tools.judge.messages import Renew
 from ridgeline.tools.local import evaluator as evaluator_module
 from ridgeline.tools.local import problem_session
@@ -118,6 +118,24 @@ def test_its_end_is_the_engines_fault_and_no_candidates(opened: Opened) -> None:
     _session, reference = opened(REFERENCE.format(first="", argument="1"))
     os.kill(reference.pid, signal.SIGKILL)
     with pytest.raises(JudgeCrashed, match="the reference's own runner"):
+        reference.loop((0,))
+
+
+@pytest.mark.parametrize("raised", ["AssertionError", "OutOfRange"])
+def test_contents_that_it_refuses_are_told_as_where_it_loops_in_the_judge(opened: Opened, raised: str) -> None:
+    """Its processes are told by their priority to refuse: by contents it would do so in some runs alone."""
+    first = "import os\nclass OutOfRange(ValueError): pass"
+    source = REFERENCE.format(first=first, argument="1").replace(
+        "        return",
+        f"        if os.getpriority(os.PRIO_PROCESS, 0) > 15: raise {raised}('out of range')\n        return",
+    )
+    session, reference = opened(source)
+    assert reference.is_apart
+    session.judge.ask(Renew())
+    reference.loop((0,))
+    for pid in (reference.pid, session.judge.pid):
+        os.setpriority(os.PRIO_PROCESS, pid, 19)
+    with pytest.raises(BadReferenceError, match=rf"refuses contents .* {raised}: out of range"):
         reference.loop((0,))
 
 
