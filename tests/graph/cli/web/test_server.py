@@ -226,8 +226,15 @@ def test_no_request_at_all_is_answered_in_text(client: httpx.Client) -> None:
     assert client.get("/status").status_code == 200
 
 
+HEARD = """import signal, sys
+from ridgeline.graph.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores interrupts
+sys.exit(main())
+"""
+
+
 def test_the_command_tells_its_address_and_ends_when_it_is_told_to(run_dir: Path) -> None:
-    command = [sys.executable, "-m", "ridgeline", "show", str(run_dir), "--web"]
+    command = [sys.executable, "-c", HEARD, "show", str(run_dir), "--web"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
     for number in (signal.SIGINT, signal.SIGTERM):
         process = subprocess.Popen(
