@@ -12,6 +12,7 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs import folders
 from ridgeline.checkpoints.runs.folders import (
     KILLED,
     check_graph_version,
@@ -22,6 +23,7 @@ from ridgeline.checkpoints.runs.folders import (
     lock_run,
     newest_unfinished,
     read_run,
+    run_folders,
     run_named,
     state_now,
 )
@@ -162,6 +164,15 @@ def test_find_run_takes_a_path_a_name_its_beginning_or_a_search_id(tmp_path: Pat
         find_run(tmp_path, "quick")
     with pytest.raises(RunError, match="no such run; did you mean quickstart-090"):
         find_run(tmp_path, "quikstart-0901")
+
+
+def test_a_name_is_held_against_the_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = _make_run(tmp_path, "quickstart-0901", "quickstart", "stopped", "abc123")
+    looked: list[Path] = []
+    monkeypatch.setattr(folders, "run_folders", lambda runs: looked.append(runs) or run_folders(runs))
+    assert find_running(tmp_path, "quick") == (first, 1)
+    assert find_run(tmp_path, "abc123") == first
+    assert looked == [tmp_path, tmp_path]
 
 
 def test_find_running_takes_the_one_run_of_a_name_that_runs(tmp_path: Path) -> None:
