@@ -15,14 +15,13 @@ from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.database_kind import kind_of
 from ridgeline.checkpoints.storage.errors import storage_errors
-from ridgeline.checkpoints.storage.own_files import refuse_links
+from ridgeline.checkpoints.storage.own_files import MAILBOX, refuse_links
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.machine.whole_files import remove_leftovers
 from ridgeline.tools.records.vocabulary import RunState
 from ridgeline.tools.wording import option
 
 LOCK_NAME = ".lock"
-_MAILBOX = "mailbox"
 _LEFT_BY_A_START = {LOCK_NAME, "run.log"}
 UNFINISHED = {None, RunState.RUNNING, RunState.STOPPED, RunState.WAITING}
 KILLED = "killed, resumable"
@@ -48,7 +47,7 @@ def lock_run(run_dir: Path) -> Iterator[None]:
         with suppress(OSError):  # a full disk: nothing but the message to another process needs the number
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        for folder in (run_dir, run_dir / _MAILBOX):
+        for folder in (run_dir, run_dir / MAILBOX):
             remove_leftovers(folder)
         yield
     finally:
