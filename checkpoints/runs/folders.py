@@ -205,6 +205,20 @@ def refuse_other_version(archive: Archive, version: int | str) -> None:
         )
 
 
+def begun_record(run_dir: Path, version: int | str) -> RunRecord:
+    """Return the record of a search that has begun, for whoever tells it something.
+
+    Raises:
+        RunError: it has not begun yet, or another version of the graph began it.
+    """
+    with Archive.open_read_only(run_dir) as archive:
+        refuse_other_version(archive, version)
+        record = archive.run()
+    if not record.has_begun:
+        raise RunError(f"{run_dir}: its search has not begun yet; try again in a moment")
+    return record
+
+
 def read_run(run_dir: Path) -> RunRecord | None:
     """Return the record of a run folder's search, or None without a readable archive."""
     if not (run_dir / FILE_NAME).is_file():

@@ -15,6 +15,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import folders
 from ridgeline.checkpoints.runs.folders import (
     KILLED,
+    begun_record,
     check_graph_version,
     check_vacant,
     find_run,
@@ -188,6 +189,17 @@ def test_find_running_takes_the_one_run_of_a_name_that_runs(tmp_path: Path) -> N
             pytest.raises(RunError, match=r"quickstart-0901 \(running\), quickstart-0902 \(running\)"),
         ):
             find_running(tmp_path, "quick")
+
+
+def test_a_search_that_has_not_begun_is_told_nothing(tmp_path: Path) -> None:
+    with Archive.open(tmp_path / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(problem={"name": "quickstart"}))
+        with pytest.raises(RunError, match="has not begun yet; try again in a moment"):
+            begun_record(tmp_path, 3)
+        archive.save_run(RunRecord(settings={"rounds": 2}, graph_version=3))
+    assert begun_record(tmp_path, 3).problem_name == "quickstart"
+    with pytest.raises(RunError, match="begun by graph version 3, this Ridgeline has 4"):
+        begun_record(tmp_path, 4)
 
 
 @pytest.mark.parametrize("has_runs", [False, True])
