@@ -35,8 +35,8 @@ MECHANISM = (
     "to fill the registers without spilling, and the tail of the loop is handled by a second copy with bounds."
 )
 DIAGNOSIS = (
-    "compute-bound, at 31% of the floor's rate, 212.4 GB/s, 814.0 GFLOP/s. vectorised with 512-bit registers. 38% of the "
-    "time waits for loads that miss the second-level cache. The inner loop has 2 stores to the stack in each step."
+    "compute-bound, at 31% of the memory floor's rate, 212.4 GB/s, 814.0 GFLOP/s. vectorised with 512-bit registers. 38% of "
+    "the time waits for loads that miss the second-level cache. The inner loop has 2 stores to the stack in each step."
 )
 FACTS = {
     DeviceKind.CPU: (

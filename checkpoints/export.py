@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -25,6 +24,7 @@ from ridgeline.checkpoints.storage.errors import record_errors, storage_errors
 from ridgeline.checkpoints.storage.own_files import output_place, replace_file
 from ridgeline.checkpoints.storage.strict_json import finite
 from ridgeline.tools.errors import RunError
+from ridgeline.tools.machine.whole_files import draft_folder
 from ridgeline.tools.records.results import SCHEMA_VERSION, Evaluation
 from ridgeline.tools.records.search import Candidate, Idea, Mending
 
@@ -88,8 +88,8 @@ def export_archive(run: Path, out: Path, *, is_users: bool = True) -> Path:
         archive.database.check()  # here, where the message names the user's file and not the copy
         archive.run()
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".export-") as folder:
-            copy = Path(folder) / "archive.sqlite"
+        with draft_folder(place) as folder:
+            copy = folder / "archive.sqlite"
             archive.database.copy_to(copy)
             with Archive.open(copy, create=False) as exported:
                 now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -32,6 +32,8 @@ def read_text(path: Path, where: str) -> str:
             data = file.read(LARGEST_BYTES + 1) if stat.S_ISREG(status.st_mode) else None
     except FileNotFoundError:
         raise ProblemError(f"{where}: {_shown(path)} does not exist; mend the path") from None
+    except IsADirectoryError:
+        raise ProblemError(f"{where}: {_shown(path)} is a folder; name a file, or put one in its place") from None
     except OSError as error:
         raise ProblemError(
             f"{where}: {_shown(path)} cannot be read ({error.strerror}); mend the path or its rights"

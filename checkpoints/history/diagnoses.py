@@ -55,7 +55,7 @@ def diagnosis(profile: Profile) -> str:
         return profile.paragraph
     parts = [f"{profile.bound}-bound"]
     if profile.fraction_of_floor is not None:
-        parts.append(f"at {profile.fraction_of_floor:.0%} of the floor's rate")
+        parts.append(f"at {profile.fraction_of_floor:.0%} of the memory floor's rate")
     if profile.achieved_gbps is not None:
         parts.append(f"{profile.achieved_gbps:.1f} GB/s")
     if profile.achieved_gflops:

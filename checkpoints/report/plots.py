@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ridgeline.checkpoints.report.svg import LogScale, circle, labels, line, picture, text, tip
+from ridgeline.checkpoints.report.svg import LogScale, circle, labels, line, picture, text, tip, upright
 
 WIDTH, HEIGHT = 900, 400
 LEFT, RIGHT, TOP, BOTTOM = 72, 236, 18, 84  # right: "max-autotune with TF32 0.840 ms" in a wide font
@@ -94,11 +94,7 @@ def _grid(scale: Scale) -> str:
             name = "seeds" if number == 0 else str(number)
             parts.append(text(scale.x(number + 0.5), bottom + _LANE + 18, name, "tick middle"))
     parts.append(text((LEFT + right) / 2, HEIGHT - 16, "round", "axis middle"))
-    middle = (TOP + bottom) / 2
-    parts.append(
-        f'<text class="axis middle" transform="translate(15 {middle:.0f}) rotate(-90)">'
-        "speedup over eager, log scale</text>"
-    )
+    parts.append(upright(15, (TOP + bottom) / 2, "speedup over eager, log scale", "axis"))
     parts.append(text(LEFT - 9, bottom + _LANE / 2 + 5, "failed", "tick end"))
     return "".join(parts)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ridgeline.checkpoints.report.floors import binding_floor
-from ridgeline.checkpoints.report.svg import LogScale, circle, labels, line, picture, text, tip
+from ridgeline.checkpoints.report.svg import LogScale, circle, labels, line, picture, text, tip, upright
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.results import Floor
 
@@ -128,10 +128,7 @@ def _grid(axes: _Axes) -> str:
         parts.append(line(axes.x.at(tick), TOP, axes.x.at(tick), bottom, "grid"))
         parts.append(text(axes.x.at(tick), bottom + 18, f"{tick:,g}", "tick middle"))
     parts.append(text((LEFT + right) / 2, HEIGHT - 14, "FLOPs a compulsory byte, log scale", "axis middle"))
-    middle = (TOP + bottom) / 2
-    parts.append(
-        f'<text class="axis middle" transform="translate(16 {middle:.0f}) rotate(-90)">GFLOP/s, log scale</text>'
-    )
+    parts.append(upright(16, (TOP + bottom) / 2, "GFLOP/s, log scale", "axis"))
     return "".join(parts)
 
 

@@ -40,6 +40,11 @@ def text(x: float, y: float, words: str, css: str) -> str:
     return f'<text class="{css}" x="{x:.1f}" y="{y:.1f}">{escape(words)}</text>'
 
 
+def upright(x: float, y: float, words: str, css: str) -> str:
+    """Return a text that is read upwards, with its middle at y."""
+    return f'<text class="{css} middle" transform="translate({x:g} {y:.0f}) rotate(-90)">{escape(words)}</text>'
+
+
 def line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
     """Return a straight line."""
     return f'<line class="{css}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'

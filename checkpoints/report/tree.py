@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ridgeline.tools.records.results import Evaluation
@@ -39,8 +39,9 @@ class Tree:
 def lineage_tree(candidates: Sequence[Candidate], found: Mapping[str, Evaluation | None], best_id: str | None) -> Tree:
     """Return the tree of the right kernels, and of those that others descend from."""
     known = {c.id: c for c in candidates}
-    path = _path(known, best_id)
-    shown = _shown(candidates, known, found, path)
+    path = _with_ancestors(known, [best_id] if best_id else [])
+    right = [c.id for c in candidates if c.origin is not Origin.TUNE and _is_right(found.get(c.id))]
+    shown = _with_ancestors(known, right) | path
     children: dict[str | None, list[Candidate]] = defaultdict(list)
     hidden: dict[str | None, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
@@ -67,30 +68,15 @@ def lineage_tree(candidates: Sequence[Candidate], found: Mapping[str, Evaluation
     return Tree(nodes=first, orphans=_rest(hidden[None], found), left_out=len(nodes) - len(first))
 
 
-def _path(known: Mapping[str, Candidate], best_id: str | None) -> set[str]:
-    """Return the best kernel and its ancestors."""
-    path: set[str] = set()
-    while best_id is not None and best_id in known and best_id not in path:
-        path.add(best_id)
-        best_id = known[best_id].parent_id
-    return path
-
-
-def _shown(
-    candidates: Sequence[Candidate],
-    known: Mapping[str, Candidate],
-    found: Mapping[str, Evaluation | None],
-    path: set[str],
-) -> set[str]:
-    """Return the ids of the written kernels that are right, and of all that a shown one descends from."""
-    own = {c.id for c in candidates if c.origin is not Origin.TUNE and _is_right(found.get(c.id))} | path
-    shown: set[str] = set()
-    for candidate_id in own:
+def _with_ancestors(known: Mapping[str, Candidate], ids: Iterable[str]) -> set[str]:
+    """Return these kernels and all that they descend from, as far as they are known."""
+    found: set[str] = set()
+    for candidate_id in ids:
         current: str | None = candidate_id
-        while current is not None and current in known and current not in shown:
-            shown.add(current)
+        while current is not None and current in known and current not in found:
+            found.add(current)
             current = known[current].parent_id
-    return shown
+    return found
 
 
 def _is_right(evaluation: Evaluation | None) -> bool:

@@ -7,7 +7,7 @@ import fcntl
 import os
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,14 +15,13 @@ from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.database_kind import kind_of
 from ridgeline.checkpoints.storage.errors import storage_errors
-from ridgeline.checkpoints.storage.own_files import refuse_links
+from ridgeline.checkpoints.storage.own_files import MAILBOX, refuse_links
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.machine.whole_files import remove_leftovers
 from ridgeline.tools.records.vocabulary import RunState
 from ridgeline.tools.wording import option
 
 LOCK_NAME = ".lock"
-_MAILBOX = "mailbox"
 _LEFT_BY_A_START = {LOCK_NAME, "run.log"}
 UNFINISHED = {None, RunState.RUNNING, RunState.STOPPED, RunState.WAITING}
 KILLED = "killed, resumable"
@@ -48,7 +47,7 @@ def lock_run(run_dir: Path) -> Iterator[None]:
         with suppress(OSError):  # a full disk: nothing but the message to another process needs the number
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        for folder in (run_dir, run_dir / _MAILBOX):
+        for folder in (run_dir, run_dir / MAILBOX):
             remove_leftovers(folder)
         yield
     finally:
@@ -206,6 +205,20 @@ def refuse_other_version(archive: Archive, version: int | str) -> None:
         )
 
 
+def begun_record(run_dir: Path, version: int | str) -> RunRecord:
+    """Return the record of a search that has begun, for whoever tells it something.
+
+    Raises:
+        RunError: it has not begun yet, or another version of the graph began it.
+    """
+    with Archive.open_read_only(run_dir) as archive:
+        refuse_other_version(archive, version)
+        record = archive.run()
+    if not record.has_begun:
+        raise RunError(f"{run_dir}: its search has not begun yet; try again in a moment")
+    return record
+
+
 def read_run(run_dir: Path) -> RunRecord | None:
     """Return the record of a run folder's search, or None without a readable archive."""
     if not (run_dir / FILE_NAME).is_file():
@@ -247,8 +260,9 @@ def find_run(runs_dir: Path, id_or_path: str | Path) -> Path:
     Raises:
         RunError: none or several match; the message names near ones.
     """
-    path = Path(id_or_path)
-    return path if (path / FILE_NAME).is_file() else _meant_run(runs_dir, str(id_or_path), path)
+    path, wanted = Path(id_or_path), str(id_or_path)
+    is_path = (path / FILE_NAME).is_file()
+    return path if is_path else _the_one_run(matching_runs(runs_dir, wanted), runs_dir, wanted, path)
 
 
 def find_running(runs_dir: Path, id_or_path: str | Path) -> tuple[Path, int]:
@@ -259,10 +273,12 @@ def find_running(runs_dir: Path, id_or_path: str | Path) -> tuple[Path, int]:
     Raises:
         RunError: as `find_run` does; where several match, none of them is held, or several.
     """
-    is_path = (Path(id_or_path) / FILE_NAME).is_file()
-    matches = [] if is_path else matching_runs(runs_dir, str(id_or_path))
+    path, wanted = Path(id_or_path), str(id_or_path)
+    if (path / FILE_NAME).is_file():
+        return path, 0
+    matches = matching_runs(runs_dir, wanted)
     held = [run for run in matches if is_locked(run)] if len(matches) > 1 else []
-    return (held[0] if len(held) == 1 else find_run(runs_dir, id_or_path)), len(matches)
+    return (held[0] if len(held) == 1 else _the_one_run(matches, runs_dir, wanted, path)), len(matches)
 
 
 def run_named(runs_dir: Path, name: str) -> Path:
@@ -271,12 +287,11 @@ def run_named(runs_dir: Path, name: str) -> Path:
     Raises:
         RunError: as `find_run` does.
     """
-    return _meant_run(runs_dir, name, runs_dir / name)
+    return _the_one_run(matching_runs(runs_dir, name), runs_dir, name, runs_dir / name)
 
 
-def _meant_run(runs_dir: Path, wanted: str, path: Path) -> Path:
-    """Return the run that is meant by a text which is the path of none."""
-    matches, folders = matching_runs(runs_dir, wanted), run_folders(runs_dir)
+def _the_one_run(matches: Sequence[Path], runs_dir: Path, wanted: str, path: Path) -> Path:
+    """Return the run that a text means which is the path of none, of those that `matching_runs` finds."""
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -286,6 +301,7 @@ def _meant_run(runs_dir: Path, wanted: str, path: Path) -> Path:
         raise RunError(f"{wanted}: its {FILE_NAME} is not a file, so it cannot go on; restore it or start a new run")
     if (path / LOCK_NAME).exists():
         raise RunError(f"{wanted}: its {FILE_NAME} is gone, so it cannot go on; restore it or start a new run")
+    folders = run_folders(runs_dir)
     near = difflib.get_close_matches(wanted, [f.name for f in folders], n=3, cutoff=0.4)
     raise RunError(f"{wanted}: {_what_it_is(path)}{_where_runs_are(runs_dir, len(folders), near)}")
 

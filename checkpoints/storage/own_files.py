@@ -13,11 +13,13 @@ from ridgeline.checkpoints.storage.errors import storage_errors
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.machine.whole_files import remove_leftovers, whole_file
 
-_WRITTEN_IN_PLACE = (".lock", "run.log", "suite.json", "mailbox")
+MAILBOX = "mailbox"
+"""The folder in a run's folder that holds requests and their answers."""
+_WRITTEN_IN_PLACE = (".lock", "run.log", "suite.json", MAILBOX)
 _DATABASES = ("archive.sqlite", "search.sqlite")
 _COMPANIONS = ("", "-wal", "-shm", "-journal")  # SQLite's
 OPENED = (*_WRITTEN_IN_PLACE, *(name + end for name in _DATABASES for end in _COMPANIONS))
-"""Names of what is opened for writing in a run's or a suite's folder; `mailbox` is a folder."""
+"""Names of what is opened for writing in a run's or a suite's folder; MAILBOX is a folder."""
 
 
 def refuse_links(folder: Path) -> None:

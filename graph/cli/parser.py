@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
             return
         remedy = did_you_mean(str(value), action.choices, before="; ") or f"; choose from {', '.join(action.choices)}"
         if isinstance(action, Commands):
-            raise argparse.ArgumentError(None, f"{value}: no such command{remedy}")
+            raise argparse.ArgumentError(None, f"{value}: no such command{'' if value == 'help' else remedy}")
         raise argparse.ArgumentError(action, f"{value}: no such choice{remedy}")
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> object:
@@ -54,7 +54,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""
         message = message.replace("the following arguments are required:", "missing:")
-        self.exit(2, f"{self.prog}: {message} ({self.prog} --help lists the options)\n")
+        message = message.replace("missing: COMMAND", "no command was named")
+        listed = "options" if self._subparsers is None else "commands"
+        self.exit(2, f"{self.prog}: {message} ({self.prog} --help lists the {listed})\n")
 
 
 def describe(commands: Commands[Parser]) -> None:

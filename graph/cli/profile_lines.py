@@ -76,7 +76,8 @@ def origin_words(archive: Archive, evaluation: Evaluation, profile: Profile) -> 
     words = f"{words}; {whose}, {ms:.4g} ms"
     if searched_ms is None or max(ms, searched_ms) <= (1 + APART) * min(ms, searched_ms):
         return f"{words}:"
-    return f"{words}, not comparable with the {searched_ms:.4g} ms in the search: the machine was busy during one of the two:"
+    why = "perhaps the machine was busy during one of the two"
+    return f"{words}, not comparable with the {searched_ms:.4g} ms in the search: {why}:"
 
 
 def _told_ms(archive: Archive, profile: Profile) -> float | None:

@@ -27,6 +27,7 @@ from ridgeline.checkpoints.report.wording import (
     why_uncertified,
 )
 from ridgeline.checkpoints.runs.folders import KILLED, RESUMABLE
+from ridgeline.checkpoints.storage.own_files import MAILBOX
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.records.printable import printable, printable_name
 from ridgeline.tools.records.vocabulary import Origin, RunState
@@ -158,7 +159,7 @@ def waiting_words(count: int, run_dir: Path, *, device: str, batched: int = 0, u
     """
     places = []
     if count > batched:
-        folder, run = run_dir / "mailbox", shlex.quote(str(run_dir))
+        folder, run = run_dir / MAILBOX, shlex.quote(str(run_dir))
         places.append(f"{counted(count - batched, 'request')} waiting in {folder} (ridgeline mailbox list {run})")
     if batched:
         places.append(f"{counted(batched, 'request')} waiting in a batch at the provider")

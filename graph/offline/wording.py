@@ -7,13 +7,24 @@ from collections.abc import Iterable
 
 from ridgeline.graph.offline.composer import Composer, Composition, ordered
 
+_COUNTED = "".join(f"(?<!{count} )" for count in (r"\d", "two", "four", "eight", "several", "multiple", "many"))
+_TYPE = r"(?:(?:b|bfloat|float|fp|f|tf|bf|int)[ -]?\d{1,2}\w*|\d{1,2}[ -]bits?|half|single|double|(?:low|high)er|mixed|reduced)"
+_TYPE_OF_SUMS = re.compile(
+    rf"{_COUNTED}\b{_TYPE}(?:[ -]precision)?[ -]accumulators?\b"
+    rf"|\baccumulators? (?:in|of|as|to|with) (?:type )?{_TYPE}\b(?:[ -]precision)?"
+    rf"|\b{_TYPE}(?:[ -]precision)? (?:for|in) (?:the |its |all )?accumulators?\b",
+    re.IGNORECASE,
+)
+"""Words that ask for sums in another type, "float16 accumulators": no structure does that, whatever word it shares."""
+
 
 def named_structures(composer: Composer, text: str) -> Composition:
     """Return the structures that titles, else names and keywords in a text name."""
     texts = composer.structures.texts
     titled = frozenset(s for s, t in texts.items() if t.title.lower() in text.lower())
+    meant = _TYPE_OF_SUMS.sub("", text)
     return titled or frozenset(
-        s for s, t in texts.items() if s in text.lower() or re.search(t.keywords, text, re.IGNORECASE)
+        s for s, t in texts.items() if s in meant.lower() or re.search(t.keywords, meant, re.IGNORECASE)
     )
 
 

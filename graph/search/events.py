@@ -130,6 +130,14 @@ class ComparingEvent(TypedDict):
     place: tuple[int, int]  # the comparison's number, and of how many
 
 
+class NotComparedEvent(TypedDict):
+    """Two kernels were not timed in turns after all."""
+
+    event: Literal["not_compared"]
+    candidate_ids: list[str]
+    failed: str | None  # the one of the two that failed there, which has lost; None where nothing is said of either
+
+
 class CertificationEvent(TypedDict):
     """The rounds are over, and what proves the winner begins: told before its steps, which are told one by one."""
 
@@ -210,6 +218,7 @@ SearchEvent = (
     | RoundDone
     | TuneEvent
     | ComparingEvent
+    | NotComparedEvent
     | CertificationEvent
     | CertifyEvent
     | StoppedEvent

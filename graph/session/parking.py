@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.models.mailbox.folder import NAME, SETTLED_S
+from ridgeline.checkpoints.storage.own_files import MAILBOX
+from ridgeline.graph.models.mailbox.folder import SETTLED_S
 from ridgeline.graph.models.prices import is_batch
 from ridgeline.graph.search.events import telling
 from ridgeline.tools.threads import run_whole
@@ -55,7 +56,7 @@ def on_requests(
     """Return what tells the viewers of the requests that wait in the run's mailbox, and in batches."""
     if on_event is None:
         return None
-    folder = str(run_dir / NAME)
+    folder = str(run_dir / MAILBOX)
     told: dict[str, list[str]] = {"mailbox": [], "batch": []}
 
     def tell(requests: Sequence[WaitingRequest]) -> None:

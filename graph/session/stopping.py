@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.runs.folders import is_locked, refuse_other_version
+from ridgeline.checkpoints.runs.folders import begun_record, is_locked
 from ridgeline.checkpoints.steering import Steer, Steering
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.state import GRAPH_VERSION
@@ -40,11 +40,7 @@ def ask_to_stop(run: Path) -> Steer:
     Raises:
         RunError: no process searches there, the search has not begun yet, or the run is of another version.
     """
-    with Archive.open_read_only(run) as archive:
-        refuse_other_version(archive, GRAPH_VERSION)
-        record = archive.run()
-    if not record.has_begun:
-        raise RunError(f"{run}: its search has not begun yet; try again in a moment")
+    begun_record(run, GRAPH_VERSION)
     if not is_locked(run):
         raise RunError(f"{run}: no process searches in it now; there is nothing to stop")
     refuse_links(run)

@@ -6,9 +6,7 @@ import keyword
 import os
 import re
 import shlex
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from ridgeline.graph.shipping.foreign import expect_known_words, has_foreign_ref
 from ridgeline.graph.shipping.package import Files, hf_files, package_files
 from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.judge.outline_process import OutlineProcess
+from ridgeline.tools.machine.whole_files import draft_folder
 from ridgeline.tools.records.module_contract import CallForm
 from ridgeline.tools.records.vocabulary import RunState
 from ridgeline.tools.wording import option
@@ -152,14 +151,10 @@ def _call_form(run: Path, winner: Winner) -> CallForm:
 def _write(out: Path, files: Files) -> None:
     with storage_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-        try:
+        with draft_folder(out) as draft:
             for path, text in files.items():
-                place = scratch / path
+                place = draft / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_text(text, encoding="utf-8")
-            scratch.chmod(0o755)
-            scratch.rename(out)
-        except BaseException:
-            shutil.rmtree(scratch, ignore_errors=True)
-            raise
+            draft.chmod(0o755)
+            draft.rename(out)

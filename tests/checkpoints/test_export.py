@@ -49,6 +49,15 @@ def test_an_exported_archive_is_one_file_with_everything(filled: Archive, tmp_pa
         assert replace(copy.run(), exported_at=None, exported_from=None) == filled.run()
 
 
+def test_an_export_removes_what_a_killed_one_left_beside_its_file(filled: Archive, tmp_path: Path) -> None:
+    left = tmp_path / ".kernels.sqlite.abcdefgh.part"
+    left.mkdir()
+    (left / "archive.sqlite").write_text("half")
+    os.utime(left, (0, 0))
+    assert export_archive(filled.path.parent, tmp_path / "kernels.sqlite").is_file()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".kernels")]
+
+
 def test_an_export_into_a_folder_is_named_after_the_run(filled: Archive, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     assert export_archive(filled.path.parent, tmp_path / "folder").name == "run.sqlite"

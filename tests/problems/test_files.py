@@ -77,7 +77,7 @@ def test_a_pipe_a_device_a_folder_a_loop_and_a_core_dump_are_no_text(tmp_path: P
     for name, remark in (
         ("pipe", "is not a file"),
         ("device", "is not a file"),
-        ("folder", "Is a directory"),
+        ("folder", "folder is a folder; name a file"),
         ("loop", "symbolic links"),
         ("dump", "larger than 32 MiB"),
     ):

@@ -274,7 +274,7 @@ class Profile(Record):
     """The limits of a kernel, for a person or a model to act on."""
 
     bound: str  # "memory", "compute" or, where its own work was counted, "latency"
-    fraction_of_floor: float | None  # floor / median
+    fraction_of_floor: float | None  # memory floor / median
     achieved_gbps: float | None
     achieved_gflops: float | None
     notes: tuple[str, ...] = ()  # "vectorised with 512-bit registers", "calls expf: not vectorised"

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import RESUMABLE, find_running, is_locked, refuse_other_version
+from ridgeline.checkpoints.runs.folders import RESUMABLE, begun_record, find_running, is_locked
 from ridgeline.checkpoints.steering import Steer, Steering
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.own_files import refuse_links
@@ -39,11 +39,7 @@ MOST_CHARS = 20_000
 def execute(args: argparse.Namespace) -> int:
     """Tell the search; a refusal is an InputError of one line, and leaves the run as it is."""
     run, matches = find_running(RUNS, args.run)
-    with Archive.open_read_only(run) as archive:
-        refuse_other_version(archive, GRAPH_VERSION)
-        record = archive.run()
-    if not record.has_begun:
-        raise RunError(f"{run}: its search has not begun yet; try again in a moment")
+    record = begun_record(run, GRAPH_VERSION)
     told, words = _TELLING[args.command](args, run, record)
     if args.json:
         said = {"run": str(run), "id": told.id, "name": told.name or None, "running": is_locked(run)}

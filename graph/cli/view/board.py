@@ -9,13 +9,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.calls.journal import Journal
-from ridgeline.checkpoints.history.repeated_sources import repeat_words
 from ridgeline.checkpoints.report.wording import step_words
 from ridgeline.checkpoints.runs.folders import UNFINISHED
+from ridgeline.graph.cli.view.outcomes import describe_outcome
 from ridgeline.graph.search.ranking.elites import read_standings
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.vocabulary import SEARCHED, Status
-from ridgeline.tools.wording import counted, ratio_words
+from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -74,6 +74,9 @@ class Board:
     figures: dict[str, tuple[float, Sequence[float] | None, float | None]] = field(default_factory=dict)
     comparing: set[frozenset[str]] = field(default_factory=set)  # pairs of kernels that are timed in turns
     compared: set[frozenset[str]] = field(default_factory=set)  # and those of which the outcome is known
+    failed_beside: dict[str, str] = field(
+        default_factory=dict
+    )  # the other of the pair, by the kernel that failed there
     failed_step: dict[str, str] = field(default_factory=dict)  # of a certificate, by candidate
     usd: float = 0.0
     unpriced: int = 0  # calls whose price is unknown
@@ -161,6 +164,12 @@ class Board:
     def _on_comparing(self, event: Mapping[str, Any]) -> None:
         self.phase = compared_words(event)
         self.comparing.add(frozenset(event["candidate_ids"]))
+
+    def _on_not_compared(self, event: Mapping[str, Any]) -> None:
+        first, second = event["candidate_ids"]
+        self.comparing.discard(frozenset((first, second)))
+        if event["failed"]:
+            self.failed_beside[event["failed"]] = second if event["failed"] == first else first
 
     def _end_comparing(self) -> None:
         self.compared |= self.comparing
@@ -319,28 +328,6 @@ def _recall_place(board: Board, archive: Archive, *, rounds_over: int) -> None:
         verb = "after" if board.round == rounds_over else "going on with"
         looking = ": looking for what is left to do" if board.is_over else ""
         board.phase = f"{verb} round {board.round} of {board.max_rounds}{looking}"
-
-
-def describe_outcome(event: Mapping[str, Any]) -> str:
-    """Return a finished candidate's outcome in a few words, and which earlier kernel it repeats."""
-    repeat = repeat_words(event.get("same_source_as", ""))
-    return f"{_outcome_words(event)}{f', {repeat}' if repeat else ''}"
-
-
-def _outcome_words(event: Mapping[str, Any]) -> str:
-    if event["status"] == "ok" and event["speedup"] is not None:
-        speedup = ratio_words(event["speedup"], event["speedup_ci95"], unit="eager")
-        return f"ok {speedup}{_paired_times(event)}"
-    return f"{event['status']}: {' '.join(str(event['reason']).split())[:160]}"
-
-
-def _paired_times(event: Mapping[str, Any]) -> str:
-    """Return the kernel's median time and eager's in the same run; eager's own line comes from another run."""
-    if event["median_ms"] is None:
-        return ""
-    if event["reference_ms"] is None:
-        return f", {event['median_ms']:.3f} ms"
-    return f", medians {event['median_ms']:.3f} against {event['reference_ms']:.3f} ms"
 
 
 def describe_stop(event: Mapping[str, Any], board: Board) -> str:

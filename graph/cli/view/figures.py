@@ -45,6 +45,8 @@ def format_behind(board: Board) -> str:
     name, speedup, interval = board.behind
     if name in board.failed_step:
         why = f"its certificate failed at {board.failed_step[name]}"
+    elif name in board.failed_beside:
+        why = f"it failed where it was timed in turns with {board.failed_beside[name]}"
     elif _were_timed_in_turns(board, str(board.best_id), name):
         why = f"timed in turns, {board.best_id} was faster"
     else:

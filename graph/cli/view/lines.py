@@ -7,7 +7,7 @@ from typing import Any
 
 from ridgeline.checkpoints.report.wording import step_words
 from ridgeline.checkpoints.run_record import KEYLESS
-from ridgeline.graph.cli.view.board import Board, describe_outcome, describe_stop
+from ridgeline.graph.cli.view.board import Board, describe_stop
 from ridgeline.graph.cli.view.figures import (
     format_baselines,
     format_batched,
@@ -19,6 +19,7 @@ from ridgeline.graph.cli.view.figures import (
     format_requests,
     format_seconds,
 )
+from ridgeline.graph.cli.view.outcomes import describe_outcome
 from ridgeline.tools.machine.waits import describe_wait
 from ridgeline.tools.wording import counted
 

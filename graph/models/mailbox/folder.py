@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.checkpoints.storage.errors import storage_errors
-from ridgeline.checkpoints.storage.own_files import replace_file
+from ridgeline.checkpoints.storage.own_files import MAILBOX, replace_file
 from ridgeline.graph.models.mailbox.answers import MOST_BYTES, RefusedAnswer, too_large
 from ridgeline.graph.models.mailbox.document import document_of
 from ridgeline.graph.models.mailbox.request import WaitingRequest
@@ -28,7 +28,6 @@ from ridgeline.tools.records.printable import printable
 
 logger = logger_of(__name__)
 
-NAME = "mailbox"
 SETTLED_S = 1.0
 """A program that writes a file in several goes seldom rests longer between two of them."""
 
@@ -54,7 +53,7 @@ class Folder:
     """The folder `mailbox` of one run."""
 
     def __init__(self, run_dir: Path) -> None:
-        self.path = run_dir / NAME
+        self.path = run_dir / MAILBOX
 
     def publish(self, requests: Sequence[WaitingRequest]) -> None:
         """Write the files of these requests as far as they are missing, and remove those of all others."""

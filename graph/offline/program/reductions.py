@@ -10,6 +10,9 @@ from ridgeline.graph.offline.program.elementwise import as_bool, as_float
 from ridgeline.graph.offline.program.graph import Node, number
 from ridgeline.graph.offline.program.ir import Builder, NotCovered, Value
 
+FLOAT_EPS = 2.0**-23
+"""torch.finfo(torch.float32).eps: what rms_norm without an eps adds to the mean of the squares, which it takes in float."""
+
 
 class Operands(Protocol):
     """Access to the operands of the node that is built."""
@@ -49,7 +52,7 @@ def _rms_norm(reader: Operands, node: Node) -> list[Value]:
     builder, shape = reader.builder, reader.shape_of(node, 0)
     x = as_float(builder, reader.operand(node, 0))
     given = node["args"][3] if len(node["args"]) > 3 else None
-    epsilon = builder.literal(1.1920928955078125e-07 if given is None else number(given))
+    epsilon = builder.literal(FLOAT_EPS if given is None else number(given))
     scale = builder.apply("rsqrt", builder.apply("add", builder.mean(builder.apply("square", x)), epsilon))
     result = builder.apply("mul", x, scale)
     weight = reader.over(node, 2, shape)

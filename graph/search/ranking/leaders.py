@@ -142,8 +142,11 @@ async def _against(
         found = await _compared(context, fastest, other, purpose)
         if isinstance(found, Comparison):
             leaders.append(Leader(standing=other.standing, versus_fastest=found))
-        elif found is not None and found.at_fault is not None:
-            lost.append((fastest, other)[found.at_fault])
+            continue
+        failed = found.at_fault if found else None
+        emit({"event": "not_compared", "candidate_ids": both, "failed": None if failed is None else both[failed]})
+        if failed is not None:
+            lost.append((fastest, other)[failed])
         if fastest in lost:
             break
     return leaders, lost

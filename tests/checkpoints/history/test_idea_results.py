@@ -154,7 +154,7 @@ def test_diagnoses_are_the_parents_and_the_fastest_kernels_that_has_one(filled: 
     _profile(filled, "key-r3i1v1a0-search", notes=("scalar",))
     _profile(filled, "key-r4i1v0a0-search", paragraph="It waits for memory.")
     result = _result(filled, "r4i1")
-    assert result.before == "memory-bound, at 50% of the floor's rate, 5.0 GB/s. scalar."
+    assert result.before == "memory-bound, at 50% of the memory floor's rate, 5.0 GB/s. scalar."
     assert result.after == "It waits for memory."
 
 

@@ -12,8 +12,10 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs import folders
 from ridgeline.checkpoints.runs.folders import (
     KILLED,
+    begun_record,
     check_graph_version,
     check_vacant,
     find_run,
@@ -22,6 +24,7 @@ from ridgeline.checkpoints.runs.folders import (
     lock_run,
     newest_unfinished,
     read_run,
+    run_folders,
     run_named,
     state_now,
 )
@@ -164,6 +167,15 @@ def test_find_run_takes_a_path_a_name_its_beginning_or_a_search_id(tmp_path: Pat
         find_run(tmp_path, "quikstart-0901")
 
 
+def test_a_name_is_held_against_the_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = _make_run(tmp_path, "quickstart-0901", "quickstart", "stopped", "abc123")
+    looked: list[Path] = []
+    monkeypatch.setattr(folders, "run_folders", lambda runs: looked.append(runs) or run_folders(runs))
+    assert find_running(tmp_path, "quick") == (first, 1)
+    assert find_run(tmp_path, "abc123") == first
+    assert looked == [tmp_path, tmp_path]
+
+
 def test_find_running_takes_the_one_run_of_a_name_that_runs(tmp_path: Path) -> None:
     first, second = (_make_run(tmp_path, f"quickstart-090{n}", "quickstart", "stopped") for n in (1, 2))
     assert find_running(tmp_path, first) == (first, 0)
@@ -177,6 +189,17 @@ def test_find_running_takes_the_one_run_of_a_name_that_runs(tmp_path: Path) -> N
             pytest.raises(RunError, match=r"quickstart-0901 \(running\), quickstart-0902 \(running\)"),
         ):
             find_running(tmp_path, "quick")
+
+
+def test_a_search_that_has_not_begun_is_told_nothing(tmp_path: Path) -> None:
+    with Archive.open(tmp_path / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(problem={"name": "quickstart"}))
+        with pytest.raises(RunError, match="has not begun yet; try again in a moment"):
+            begun_record(tmp_path, 3)
+        archive.save_run(RunRecord(settings={"rounds": 2}, graph_version=3))
+    assert begun_record(tmp_path, 3).problem_name == "quickstart"
+    with pytest.raises(RunError, match="begun by graph version 3, this Ridgeline has 4"):
+        begun_record(tmp_path, 4)
 
 
 @pytest.mark.parametrize("has_runs", [False, True])

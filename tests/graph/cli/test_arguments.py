@@ -112,6 +112,8 @@ def test_resume_without_a_word_means_the_newest_run() -> None:
         (["shw"], "ridgeline: shw: no such command; did you mean show? (ridgeline --help"),
         (["mailbox", "lst", "x"], "ridgeline mailbox: lst: no such command; did you mean list?"),
         (["zzz"], "ridgeline: zzz: no such command; choose from run, suite, evaluate, show,"),
+        (["help", "run"], "ridgeline: help: no such command (ridgeline --help lists the commands)\n"),
+        ([], "ridgeline: no command was named (ridgeline --help lists the commands)\n"),
         (["run", "x", "--strategy", "brunch"], "argument --strategy: brunch: no such choice; did you mean branch?"),
         (["import", "zzz", "x"], "argument suite: zzz: no such choice; choose from kernelbench ("),
     ],

@@ -63,8 +63,34 @@ def test_of_an_idea_that_names_a_structure_the_line_says_what_is_carried_out(
     references: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = begun(tmp_path / "run", references["quickstart"], "offline")
-    assert cli.main(["idea", run, "use float16 accumulators"]) == 0
+    assert cli.main(["idea", run, "use several accumulators"]) == 0
     assert capsys.readouterr().out.endswith("the offline model carries out of it: accumulators\n")
+
+
+@pytest.mark.parametrize(
+    ("idea", "named"),
+    [
+        ("use float16 accumulators", ()),
+        ("half-precision accumulators", ()),
+        ("keep the accumulators in double precision", ()),
+        ("bf16 for the accumulators", ()),
+        ("16-bit accumulators, and prefetch the next row", ("prefetch",)),
+        ("use several float32 accumulators", ("accumulators",)),
+        ("4 fp32 accumulators", ("accumulators",)),
+        ("independent fp32 accumulators", ("accumulators",)),
+        ("more accumulators", ("accumulators",)),
+    ],
+)
+def test_accumulators_of_another_type_are_not_taken_for_several(
+    references: Any, idea: str, named: tuple[str, ...]
+) -> None:
+    assert read_by_offline(idea, subject_of(references["quickstart"], CPU)).named == named
+
+
+def test_a_type_of_sums_names_no_tensor_cores(products: Any) -> None:
+    subject = subject_of(products["square"], HOPPER, "tf32")
+    assert read_by_offline("half precision accumulators", subject).named == ()
+    assert read_by_offline("tensor cores in half precision", subject).named == ("tensor-cores",)
 
 
 def test_beside_a_language_model_every_idea_is_taken(

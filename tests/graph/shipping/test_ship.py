@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +58,15 @@ def test_a_run_that_is_still_running_is_not_spoken_of_as_ended(tmp_path: Path, f
         archive.save_run(RunRecord(state=RunState.RUNNING))
     with lock_run(asked.run), pytest.raises(RunError, match=said):
         ship(asked)
+
+
+def test_what_a_killed_process_left_of_the_folder_goes(tmp_path: Path) -> None:
+    left = tmp_path / ".out.abcdefgh.part"
+    left.mkdir()
+    (left / "README.md").write_text("half")
+    os.utime(left, (0, 0))
+    assert ship(request(tmp_path)).out.is_dir()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".out")]
 
 
 def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.checkpoints.storage.own_files import replace_file
 from ridgeline.tools.machine import whole_files
 from ridgeline.tools.machine.places import replace_json
-from ridgeline.tools.machine.whole_files import LEFT_AFTER_S, remove_leftovers, whole_file
+from ridgeline.tools.machine.whole_files import LEFT_AFTER_S, draft_folder, remove_leftovers, whole_file
 
 WRITER = """
 import sys, time
@@ -30,16 +30,25 @@ with whole_file(Path(sys.argv[1])) as file:
     print("writing", flush=True)
     time.sleep(600)
 """
+DRAFTER = """
+import sys, time
+from pathlib import Path
+from ridgeline.tools.machine.whole_files import draft_folder
+with draft_folder(Path(sys.argv[1])) as draft:
+    (draft / "file").write_text("half")
+    print("writing", flush=True)
+    time.sleep(600)
+"""
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Give a process that is writing a file, and the file's name as long; the process is killed."""
+def writing(path: Path, program: str = WRITER) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Give a process that is writing a file or a folder, and its name as long; the process is killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     known = set(path.parent.iterdir())
     env = os.environ | {"PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
     with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True, env=env
+        [sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True, env=env
     ) as at_it:
         try:
             assert at_it.stdout is not None
@@ -131,3 +140,40 @@ def test_a_writer_whose_file_went_before_it_was_locked_begins_another(
     with whole_file(tmp_path / "result.json") as file:
         file.write("whole")
     assert len(taken) == 1 and [path.read_text() for path in tmp_path.iterdir()] == ["whole"]
+
+
+def test_the_next_draft_of_a_folder_removes_that_of_a_killed_process_and_nothing_younger(tmp_path: Path) -> None:
+    with writing(tmp_path / "kernel", DRAFTER) as (_, part):
+        pass
+    assert (part / "file").read_text() == "half"
+    with draft_folder(tmp_path / "kernel") as draft:
+        assert part.exists(), "as young as a folder that is being written"
+        draft.rename(tmp_path / "kernel")
+    aged(part)
+    with draft_folder(tmp_path / "other"):
+        assert part.exists(), "of another name"
+    with draft_folder(tmp_path / "kernel") as draft:
+        assert set(tmp_path.iterdir()) == {tmp_path / "kernel", draft}
+    assert [path.name for path in tmp_path.iterdir()] == ["kernel"]
+
+
+def test_a_draft_that_a_live_process_writes_stays_however_old(tmp_path: Path) -> None:
+    with writing(tmp_path / "kernel", DRAFTER) as (_, part):
+        aged(part)
+        with draft_folder(tmp_path / "kernel"):
+            assert part.exists()
+    aged(part)
+    with draft_folder(tmp_path / "kernel"):
+        assert not part.exists()
+
+
+def test_a_file_or_a_link_where_a_draft_would_lie_stays(tmp_path: Path) -> None:
+    kept, file, link = tmp_path / "kept", tmp_path / ".kernel.abcdefgh.part", tmp_path / ".kernel.bcdefghi.part"
+    kept.mkdir()
+    file.write_text("mine")
+    link.symlink_to("kept")
+    for path in (kept, file, link):
+        aged(path)
+    with draft_folder(tmp_path / "kernel"):
+        pass
+    assert set(tmp_path.iterdir()) == {kept, file, link}

@@ -103,6 +103,25 @@ def test_only_kernels_whose_turns_have_a_kernel_in_common_are_said_to_be_timed_i
     assert format_behind(board).endswith(f"of {HIGHER} ranks behind: {why}")
 
 
+@pytest.mark.parametrize(
+    ("failed", "why"),
+    [
+        (None, "the interval's lower end counts"),
+        (HIGHER, f"it failed where it was timed in turns with {BEST}"),
+    ],
+    ids=["the engine failed", "one of the two failed"],
+)
+def test_kernels_whose_turns_failed_are_not_said_to_be_timed_in_turns(failed: str | None, why: str) -> None:
+    board = make_board()
+    wide = done("r1i1v0", 2.14) | {"speedup_ci95": [1.2, 2.9]}
+    pair = {"candidate_ids": [BEST, HIGHER]}
+    for event in (round_started(1), done("r1i0v0", 2.07), wide, {"event": "comparing", "place": (1, 1), **pair}):
+        board.apply(event)
+    board.apply({"event": "not_compared", "failed": failed, **pair})
+    board.apply(round_done(1) | {"best_id": BEST, "best_speedup": 2.07})
+    assert format_behind(board).endswith(f"of {HIGHER} ranks behind: {why}")
+
+
 def test_the_kernel_that_is_certified_is_shown_as_best_and_why_not_the_one_of_the_higher_figure() -> None:
     board = make_board()
     for event in (round_started(1), done("r1i0v0", 2.39), done("r1i1v0", 2.45), done("r1i2v0", 1.1)):

@@ -63,6 +63,7 @@ async def test_kernel_that_is_fastest_side_by_side_is_certified_not_the_one_with
     assert certificate["selection"][0]["ratio"] > 1.3
     [told] = search.events_named("comparing")  # which takes minutes on a busy machine
     assert (told["candidate_ids"], told["place"]) == (["r1i0v1a0", "r1i0v0a0"], (1, 1))
+    assert search.events_named("not_compared") == []
 
 
 async def test_leaders_that_cannot_be_compared_are_certified_in_the_search_s_order(search: Search) -> None:
@@ -74,6 +75,8 @@ async def test_leaders_that_cannot_be_compared_are_certified_in_the_search_s_ord
     output = await search.run(search.context(rounds=1, ideas=1, implementations=2))
     assert output["best_id"] == "r1i0v1a0"
     assert any("not compared with the fastest" in e.get("message", "") for e in search.events)
+    [told] = search.events_named("not_compared")
+    assert (told["candidate_ids"], told["failed"]) == (["r1i0v1a0", "r1i0v0a0"], None)
 
 
 def luck_that_fails(speed: float) -> ScriptedModel:
@@ -95,6 +98,8 @@ async def test_fastest_that_fails_where_it_is_compared_has_lost_to_the_next(sear
         "r1i0v1a0 failed where r1i0v1a0 and r1i0v0a0 were compared: killed by SIGSEGV during a call"
     ]
     assert search.archive.engine_failures() == []
+    [told] = search.events_named("not_compared")
+    assert told["failed"] == "r1i0v1a0"
 
 
 async def test_kernel_that_fails_beside_the_fastest_is_no_leader(search: Search) -> None:
