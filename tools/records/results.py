@@ -13,7 +13,7 @@ from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.error_map import LimitUse
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.fix_it import FixIt
-from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.problem import Device, SkippedTrial
 from ridgeline.tools.records.reference_mode import EAGER_MODES, ReferenceMode
 from ridgeline.tools.records.vocabulary import (
     STRICTEST_FIRST,
@@ -209,6 +209,7 @@ class Timing(Record):
     clocks: dict[str, float] = field(default_factory=dict)  # GPU: sm_mhz, power_w, …; share of blocks "slowed by …"
     came_along: tuple[str, ...] | None = None  # code not its own in its process after timing; None: not looked at
     graph_ms: float | None = None  # GPU, launch-bound: a call in a replayed CUDA graph; None: it cannot be captured
+    skipped: tuple[SkippedTrial, ...] = ()  # kinds of contents that were left out, since the reference refused them
 
     @classmethod
     def failed(cls, finding: Finding) -> Self:
