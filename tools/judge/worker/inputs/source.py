@@ -40,7 +40,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
     with_one_row,
     with_outliers,
 )
-from ridgeline.tools.judge.worker.inputs.variation import Way, ways_to_vary
+from ridgeline.tools.judge.worker.inputs.variation import Way, ways_beyond, ways_to_vary
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.vocabulary import DeviceKind
@@ -70,7 +70,7 @@ class SecretSource:
         self._orders = tuple(_common_order(a, b) for a, b in pairs)
         self._whole = tuple(not t.is_floating_point() for t in first)
         self._distinct = tuple(is_whole and are_distinct(t) for is_whole, t in zip(self._whole, first, strict=True))
-        self._ways = {i: self._ways_of(i, t) for i, t in enumerate(first) if self._alike[i] or self._whole[i]}
+        self._ways = {i: self._ways_of(i, pair) for i, pair in enumerate(pairs) if self._alike[i] or self._whole[i]}
         self._refused: set[int] = set()  # inputs whose other values the reference refuses; a transform leaves them too
         self._only: int | None = None
         self._draws_each: bool | None = None
@@ -92,8 +92,10 @@ class SecretSource:
         second = self._reference.draw_inputs(2)
         return first, second, watch.seconds()
 
-    def _ways_of(self, index: int, tensor: torch.Tensor) -> tuple[Way, ...]:
-        return ways_to_vary(tensor, self._orders[index]) if self._alike[index] else (_as_drawn,)
+    def _ways_of(self, index: int, draws: tuple[torch.Tensor, torch.Tensor]) -> tuple[Way, ...]:
+        if self._alike[index]:
+            return ways_to_vary(draws[0], self._orders[index])
+        return (*ways_beyond(draws), _as_drawn)
 
     @property
     def varied(self) -> tuple[int, ...]:
