@@ -156,6 +156,7 @@ class Judge:
         renewal.kinds = find_timed_kinds(self._domain.names, self._book, self.reference, self._secrets, self.memory)
         return renewal
 
+        self._secrets.inputs_apart = self._domain.inputs_apart
     def _skipped_trials(self) -> tuple[SkippedTrial, ...]:
         """Return what no candidate of this problem meets: trials, other values of arguments, effects of arguments."""
         found = {Label.TRIAL_SKIPPED: self._domain.skipped, Label.NOT_VARIED: self._domain.not_varied}

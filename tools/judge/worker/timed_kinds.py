@@ -126,6 +126,7 @@ class _Finder:
         self._source = source
         self._memory = memory
         self._inputs = [kind for kind in Distribution if kind in names and self._is_part(kind, Role.INPUT)]
+        self._inputs += [Distribution.ALONE] if source.inputs_apart else []
         self._parameters = [kind for kind in ParameterKind if kind in names and self._is_part(kind, Role.PARAMETER)]
         self._filling = source.fill("usual time", memory.n_sets)
         views = self._empty()

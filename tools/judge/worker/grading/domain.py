@@ -269,6 +269,13 @@ class Domain:
         dealt = self._source.shuffled(changing, ALONE)
         return {f"{ALONE}_{i + 1}": tuple(dealt[i::_MOST_ALONE]) for i in range(_MOST_ALONE)}
 
+    @property
+    def inputs_apart(self) -> tuple[frozenset[int], ...]:
+        """Return the inputs of each `alone` trial that is taken; none where there is one input that changes, or fewer."""
+        shares = (self._book.alone.get(name, ()) for name in self.names)
+        found = [chosen for share in shares if (chosen := frozenset(c for c in share if isinstance(c, int)))]
+        return tuple(found) if len(frozenset().union(*found)) > 1 else ()
+
     def name_of(self, argument: ArgumentKey) -> str:
         """Return an argument's name in the signature."""
         return self._reference.input_names[argument] if isinstance(argument, int) else self._names[argument]

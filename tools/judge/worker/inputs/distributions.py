@@ -38,6 +38,7 @@ class Distribution(StrEnum):
     MIXED_SIGNS = "mixed_signs"
     FEW_SIGNS = "few_signs"
     OPPOSITE_SIGNS = "opposite_signs"
+    ALONE = "alone"  # one input of another draw, as in the trials `alone_NAME`
 
 
 _WEIGHTS = {Distribution.OUTLIERS: 2}
@@ -83,10 +84,11 @@ class Distributed:
     traits: tuple[Traits, ...]
     generator: Callable[[str], torch.Generator]
     with_signs: Mapping[Distribution, frozenset[int]]  # the inputs whose signs change, by the distributions of signs
+    apart: Mapping[int, frozenset[int]]  # the inputs of another draw, by set
 
-    def write(self, index: int, views: Tensors) -> None:
-        """Fill the views of one set."""
-        self.filling.write(index, views)
+    def write(self, index: int, views: Tensors, apart: frozenset[int] = frozenset()) -> None:
+        """Fill the views of one set; `apart` beside what is chosen for it."""
+        self.filling.write(index, views, self.apart.get(index, apart))
         if index in self.chosen:
             to = self.chosen[index]
             for i, (view, traits) in enumerate(zip(views, self.traits, strict=True)):
@@ -94,6 +96,8 @@ class Distributed:
                     self._change(view, traits, to, self.generator(f"{index}:{i}"))
 
     def _is_changed(self, index: int, traits: Traits, to: Distribution) -> bool:
+        if to is Distribution.ALONE:
+            return False
         return index in self.with_signs.get(to, ()) if to in SIGNS else not traits.is_left
 
     def _change(self, view: torch.Tensor, traits: Traits, to: Distribution, generator: torch.Generator) -> None:

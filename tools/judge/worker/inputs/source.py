@@ -78,6 +78,8 @@ class SecretSource:
         self._traits = tuple(Traits.of(t, order) for t, order in zip(first, self._orders, strict=True))
         self.inputs_of_signs: Mapping[Distribution, frozenset[int]] = {}
         """The inputs that get other signs in a timed set; none until it is known which the reference takes."""
+        self.inputs_apart: Sequence[frozenset[int]] = ()
+        """The inputs that a timed set may have of another draw, by trial `alone_NAME`; none until that is known."""
 
     def draw_from(self, secret: bytes) -> None:
         """Draw from another secret from now on; the mixtures' weights stay, which are as secret and cost a renewal's time."""
@@ -245,8 +247,14 @@ class SecretSource:
         """Return a filling whose chosen sets have another distribution."""
         left = [replace(t, is_left=t.is_left or i in self._refused) for i, t in enumerate(self._traits)]
         generator = functools.partial(self._labelled_generator, label)
+        alone = [index for index, kind in chosen.items() if kind is Distribution.ALONE and self.inputs_apart]
         return Distributed(
-            filling=filling, chosen=chosen, traits=tuple(left), generator=generator, with_signs=self.inputs_of_signs
+            filling=filling,
+            chosen=chosen,
+            traits=tuple(left),
+            generator=generator,
+            with_signs=self.inputs_of_signs,
+            apart={index: self.rng(f"{label}:apart:{index}").choice(self.inputs_apart) for index in alone},
         )
 
     def rng(self, label: str) -> random.Random:

@@ -31,8 +31,8 @@ class Blend(Enum):
 class Filling(Protocol):
     """New contents of all sets."""
 
-    def write(self, index: int, views: Tensors) -> None:
-        """Fill the views of one set."""
+    def write(self, index: int, views: Tensors, apart: frozenset[int] = frozenset()) -> None:
+        """Fill the views of one set; the inputs `apart` are of another draw, or mixed otherwise, than those beside them."""
 
 
 def is_intact(filling: Filling, index: int, views: Tensors) -> bool:
@@ -48,10 +48,12 @@ class Draws:
 
     draw: Callable[[int], Tensors]
 
-    def write(self, index: int, views: Tensors) -> None:
-        """Fill the views of one set."""
-        for view, value in zip(views, self.draw(index), strict=True):
-            view.copy_(value)
+    def write(self, index: int, views: Tensors, apart: frozenset[int] = frozenset()) -> None:
+        """Fill the views of one set; the inputs `apart` from a draw of their own."""
+        drawn = self.draw(index)
+        others = self.draw(-1 - index) if apart else drawn
+        for i, view in enumerate(views):
+            view.copy_((others if i in apart else drawn)[i])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +72,11 @@ class Mixtures:
     weights: torch.Tensor  # a table that every set reads from another offset on
     offsets: Sequence[int]
 
-    def write(self, index: int, views: Tensors) -> None:
-        """Fill the views of one set."""
+    def write(self, index: int, views: Tensors, apart: frozenset[int] = frozenset()) -> None:
+        """Fill the views of one set; the inputs `apart` with weights of their own: copies of each other would stay copies."""
         start = self.offsets[index]
         for i, (view, a, b) in enumerate(zip(views, self.first, self.second, strict=True)):
-            self._blend(self.blends[i], view, (a, b), start)
+            self._blend(self.blends[i], view, (a, b), (start + OFFSETS // 2) % OFFSETS if i in apart else start)
             finite = self.finite[i]
             if finite is not None:
                 torch.where(finite, view, a, out=view)

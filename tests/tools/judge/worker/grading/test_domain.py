@@ -88,6 +88,14 @@ def test_an_input_whose_other_values_are_refused_is_kept_and_named() -> None:
     assert not torch.equal(found.source.nominal("a")[2], found.source.given("a")[2])
 
 
+def test_inputs_come_apart_where_several_change() -> None:
+    assert made("a, b", "torch.randn(9), torch.randn(9)", "return a * b").domain.inputs_apart == (
+        frozenset({0}),
+        frozenset({1}),
+    )
+    assert not made("a", "torch.randn(9)", "return a * 2").domain.inputs_apart
+
+
 def test_a_reference_that_refuses_mixtures_gets_a_draw_for_each_set() -> None:
     body = "assert bool((x.sum(-1) - 1).abs().max() < 1e-3)", "return x * 2"
     refusing = made("x", "torch.randn(8, 64).softmax(dim=-1)", *body)
