@@ -191,6 +191,7 @@ def evaluation_line(file: str, evaluation: Evaluation, baselines: Baselines | No
             "reason": evaluation.reason,
             "labels": _labels(evaluation),
             "skipped": _skipped(evaluation),
+            "whole_numbers": [each.to_json() for each in verdict.whole_numbers] if verdict else [],
             "rel_error": verdict.rel_error if verdict else None,
             "precision_class": _precision(evaluation),
             "margin": verdict.margin if verdict else None,

@@ -135,7 +135,10 @@ class Judge:
         self._has_had_runners = False
         self._usual_renewal_s = self._fastest_renewal_s() if device.works_while_stopped else math.inf
         self.description = dataclasses.replace(
-            described, module=self._contract if has_model else None, skipped_trials=self._skipped_trials()
+            described,
+            module=self._contract if has_model else None,
+            skipped_trials=self._skipped_trials(),
+            whole_numbers=self._domain.whole_numbers,
         )
 
     def _reference_module(self, *, is_needed: bool) -> ModuleContract | None:
@@ -153,10 +156,10 @@ class Judge:
         self._secrets.inputs_of_signs = {
             kind: frozenset(c for c in chosen if isinstance(c, int)) for kind, chosen in signed.items()
         }
+        self._secrets.inputs_apart = self._domain.inputs_apart
         renewal.kinds = find_timed_kinds(self._domain.names, self._book, self.reference, self._secrets, self.memory)
         return renewal
 
-        self._secrets.inputs_apart = self._domain.inputs_apart
     def _skipped_trials(self) -> tuple[SkippedTrial, ...]:
         """Return what no candidate of this problem meets: trials, other values of arguments, effects of arguments."""
         found = {Label.TRIAL_SKIPPED: self._domain.skipped, Label.NOT_VARIED: self._domain.not_varied}

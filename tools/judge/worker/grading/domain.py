@@ -31,6 +31,7 @@ from ridgeline.tools.judge.worker.grading.signs import LOST, OUTSIDE, SignTrials
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.problem import WholeRange
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 T = TypeVar("T")
@@ -275,6 +276,12 @@ class Domain:
         shares = (self._book.alone.get(name, ()) for name in self.names)
         found = [chosen for share in shares if (chosen := frozenset(c for c in share if isinstance(c, int)))]
         return tuple(found) if len(frozenset().union(*found)) > 1 else ()
+
+    @property
+    def whole_numbers(self) -> tuple[WholeRange, ...]:
+        """Return the range of each input of whole numbers over all trials."""
+        ranges, names = self._book.whole_ranges(self.names), self._reference.input_names
+        return tuple(WholeRange(name=names[i], low=low, high=high) for i, (low, high) in ranges.items())
 
     def name_of(self, argument: ArgumentKey) -> str:
         """Return an argument's name in the signature."""

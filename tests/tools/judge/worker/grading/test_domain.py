@@ -88,6 +88,11 @@ def test_an_input_whose_other_values_are_refused_is_kept_and_named() -> None:
     assert not torch.equal(found.source.nominal("a")[2], found.source.given("a")[2])
 
 
+def test_whole_numbers_that_trials_hold_are_told() -> None:
+    found = made("x, i, flag", "torch.randn(9), torch.arange(-3, 6), torch.rand(9) > 0.5", "return x.abs() + i * flag")
+    assert [(each.name, each.low, each.high) for each in found.domain.whole_numbers] == [("i", -3, 5)]
+
+
 def test_inputs_come_apart_where_several_change() -> None:
     assert made("a, b", "torch.randn(9), torch.randn(9)", "return a * b").domain.inputs_apart == (
         frozenset({0}),
