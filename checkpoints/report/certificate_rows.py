@@ -126,7 +126,9 @@ def _timing(timing: Facts) -> str:
     if timing.get("median_ms") is None or timing.get("speedup") is None:
         return f"{timing['status']}: {timing['reason']}"
     low, high = timing.get("speedup_ci95") or (float("nan"), float("nan"))
-    return f"{timing['median_ms']:.4g} ms, {timing['speedup']:.3f}x ({low:.3f} to {high:.3f})"
+    skipped = ", ".join(each["name"] for each in timing.get("skipped") or ())
+    not_met = f"; not tried: {skipped}" if skipped else ""
+    return f"{timing['median_ms']:.4g} ms, {timing['speedup']:.3f}x ({low:.3f} to {high:.3f}){not_met}"
 
 
 def _audit(audit: Facts | None) -> str:
