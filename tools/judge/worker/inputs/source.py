@@ -255,6 +255,7 @@ class SecretSource:
             generator=generator,
             with_signs=self.inputs_of_signs,
             apart={index: self.rng(f"{label}:apart:{index}").choice(self.inputs_apart) for index in alone},
+            wholly=frozenset(i for i, t in enumerate(left) if t.is_symmetric or t.order or self._distinct[i]),
         )
 
     def rng(self, label: str) -> random.Random:

@@ -31,8 +31,11 @@ class Blend(Enum):
 class Filling(Protocol):
     """New contents of all sets."""
 
-    def write(self, index: int, views: Tensors, apart: frozenset[int] = frozenset()) -> None:
-        """Fill the views of one set; the inputs `apart` are of another draw, or mixed otherwise, than those beside them."""
+    def write(self, index: int, views: Tensors) -> None:
+        """Fill the views of one set."""
+
+    def another(self, index: int, argument: int, view: torch.Tensor) -> torch.Tensor:
+        """Return other contents for one input of a set than `write` gives it: of another draw, or mixed otherwise."""
 
 
 def is_intact(filling: Filling, index: int, views: Tensors) -> bool:
@@ -48,12 +51,14 @@ class Draws:
 
     draw: Callable[[int], Tensors]
 
-    def write(self, index: int, views: Tensors, apart: frozenset[int] = frozenset()) -> None:
-        """Fill the views of one set; the inputs `apart` from a draw of their own."""
-        drawn = self.draw(index)
-        others = self.draw(-1 - index) if apart else drawn
-        for i, view in enumerate(views):
-            view.copy_((others if i in apart else drawn)[i])
+    def write(self, index: int, views: Tensors) -> None:
+        """Fill the views of one set."""
+        for view, value in zip(views, self.draw(index), strict=True):
+            view.copy_(value)
+
+    def another(self, index: int, argument: int, view: torch.Tensor) -> torch.Tensor:
+        """Return one input of a draw that no set has."""
+        return self.draw(-1 - index)[argument].to(view.dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +77,24 @@ class Mixtures:
     weights: torch.Tensor  # a table that every set reads from another offset on
     offsets: Sequence[int]
 
-    def write(self, index: int, views: Tensors, apart: frozenset[int] = frozenset()) -> None:
-        """Fill the views of one set; the inputs `apart` with weights of their own: copies of each other would stay copies."""
-        start = self.offsets[index]
-        for i, (view, a, b) in enumerate(zip(views, self.first, self.second, strict=True)):
-            self._blend(self.blends[i], view, (a, b), (start + OFFSETS // 2) % OFFSETS if i in apart else start)
-            finite = self.finite[i]
-            if finite is not None:
-                torch.where(finite, view, a, out=view)
-            if self.orders[i]:
-                view.copy_(in_order(view, self.orders[i]))
+    def write(self, index: int, views: Tensors) -> None:
+        """Fill the views of one set."""
+        for i, view in enumerate(views):
+            self._write_one(i, view, self.offsets[index])
+
+    def another(self, index: int, argument: int, view: torch.Tensor) -> torch.Tensor:
+        """Return one input with other weights: with the same ones, copies of each other stay copies."""
+        other = torch.empty_like(view)
+        self._write_one(argument, other, (self.offsets[index] + OFFSETS // 2) % OFFSETS)
+        return other
+
+    def _write_one(self, i: int, view: torch.Tensor, start: int) -> None:
+        first, finite = self.first[i], self.finite[i]
+        self._blend(self.blends[i], view, (first, self.second[i]), start)
+        if finite is not None:
+            torch.where(finite, view, first, out=view)
+        if self.orders[i]:
+            view.copy_(in_order(view, self.orders[i]))
 
     def _blend(self, blend: Blend, view: torch.Tensor, draws: tuple[torch.Tensor, torch.Tensor], start: int) -> None:
         if blend is Blend.SYMMETRIC:
