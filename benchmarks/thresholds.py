@@ -42,6 +42,8 @@ MODULES = (
     "tools.judge.worker.grading.examiner",
     "tools.judge.worker.grading.signs",
     "tools.judge.worker.inputs.variation",
+    "tools.judge.worker.grading.other_inputs",
+    "tools.judge.worker.refused_kinds",
     "graph.certificate.audit",
     "graph.certificate.certificate",
     "graph.certificate.steps",
@@ -55,6 +57,7 @@ NOT_THRESHOLDS = {
     "BASELINES_VERSION",
     "_LONGEST_STAT",
     "_AFTER_COMMAND",
+    "_FIRST_VARIED",
 }
 
 

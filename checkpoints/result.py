@@ -190,7 +190,8 @@ def evaluation_line(file: str, evaluation: Evaluation, baselines: Baselines | No
             "reason_code": evaluation.reason_code.value,
             "reason": evaluation.reason,
             "labels": _labels(evaluation),
-            "skipped": _skipped(verdict),
+            "skipped": _skipped(evaluation),
+            "whole_numbers": [each.to_json() for each in verdict.whole_numbers] if verdict else [],
             "rel_error": verdict.rel_error if verdict else None,
             "precision_class": _precision(evaluation),
             "margin": verdict.margin if verdict else None,
@@ -225,9 +226,12 @@ def _labels(evaluation: Evaluation) -> list[str]:
     return [label.value for label in dict.fromkeys(labels)]
 
 
-def _skipped(verdict: Verdict | None) -> list[dict[str, str]]:
-    """Return what no kernel of the problem meets, and why: trials, other values of an argument, its effect."""
-    return [{"name": t.name, "reason": t.skipped} for t in (verdict.trials if verdict else ()) if t.skipped]
+def _skipped(evaluation: Evaluation) -> list[dict[str, str]]:
+    """Return what no kernel of the problem meets, and why: trials, other values of an argument, its effect, timed contents."""
+    trials = evaluation.verdict.trials if evaluation.verdict else ()
+    reasons = {t.name: t.skipped for t in trials if t.skipped}
+    reasons |= {s.name: s.reason for s in (evaluation.timing.skipped if evaluation.timing else ())}
+    return [{"name": name, "reason": why} for name, why in reasons.items()]
 
 
 def _precision(evaluation: Evaluation) -> str | None:

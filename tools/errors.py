@@ -4,7 +4,8 @@ RidgelineError
 ├── InputError              the user's to mend: exit code 2, one line, no traceback
 │   ├── ProblemError        problem.yaml or its reference
 │   │   └── BadReferenceError  reference.py cannot be judged; the message begins with that name
-│   │       └── NoRoomError    memory ran out while the reference was judged
+│   │       ├── NoRoomError    memory ran out while the reference was judged
+│   │       └── ContentsRefusedError  it raises for contents that were made from its inputs
 │   ├── ModelError          an unknown model, a missing key, a provider that refuses
 │   │   └── UncoveredError  the keyless model composes nothing for this problem; it may for others
 │   ├── DeviceError         no such device, no compiler, a busy GPU
@@ -42,6 +43,10 @@ class BadReferenceError(ProblemError):
 
 class NoRoomError(BadReferenceError):
     """Memory ran out while a reference was judged; how much judging takes may be told beside it."""
+
+
+class ContentsRefusedError(BadReferenceError):
+    """The reference does not take contents that were made from its inputs for timing."""
 
 
 class ModelError(InputError):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 
 def counted(number: int, noun: str) -> str:
@@ -120,3 +121,9 @@ def did_you_mean(word: str, known: Iterable[str], *, before: str = "", after: st
     """Return "did you mean show?" between two texts, for a word that is near a known one; else ""."""
     near = get_close_matches(word, known, n=1)
     return f"{before}did you mean {near[0]}?{after}" if near else ""
+
+
+def whole_numbers_words(ranges: Sequence[Mapping[str, Any]]) -> str:
+    """Return which whole numbers inputs held in trials: "whole numbers tried: idx 0 to 4095"; "" for no such input."""
+    each = ", ".join(f"{told['name']} {told['low']} to {told['high']}" for told in ranges)
+    return f"whole numbers tried: {each}" if each else ""

@@ -13,7 +13,7 @@ from ridgeline.tools.records.error_map import FIGURE_WORDS
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Verdict
 from ridgeline.tools.records.vocabulary import Status
-from ridgeline.tools.wording import counted, margin_words, ratio_words
+from ridgeline.tools.wording import counted, margin_words, ratio_words, whole_numbers_words
 
 Facts = dict[str, Any]
 Row = tuple[str, str]
@@ -105,6 +105,8 @@ def _verdict(verdict: Facts | None) -> str:
     trials = [t for t in everything if not t.get("skipped")]
     skipped = ", ".join(t["name"] for t in everything if t.get("skipped"))
     not_met = f"; not tried: {skipped}" if skipped else ""
+    whole = whole_numbers_words(verdict.get("whole_numbers") or ())
+    not_met += f"; {whole}" if whole else ""
     passed = f", {sum(1 for t in trials if t['passed'])} of {len(trials)} trials" if trials else ""
     error = f", relative error {verdict['rel_error']:.1e}" if verdict.get("rel_error") is not None else ""
     precision = f", {verdict['precision_class']}" if verdict.get("precision_class") else ""
@@ -124,7 +126,9 @@ def _timing(timing: Facts) -> str:
     if timing.get("median_ms") is None or timing.get("speedup") is None:
         return f"{timing['status']}: {timing['reason']}"
     low, high = timing.get("speedup_ci95") or (float("nan"), float("nan"))
-    return f"{timing['median_ms']:.4g} ms, {timing['speedup']:.3f}x ({low:.3f} to {high:.3f})"
+    skipped = ", ".join(each["name"] for each in timing.get("skipped") or ())
+    not_met = f"; not tried: {skipped}" if skipped else ""
+    return f"{timing['median_ms']:.4g} ms, {timing['speedup']:.3f}x ({low:.3f} to {high:.3f}){not_met}"
 
 
 def _audit(audit: Facts | None) -> str:

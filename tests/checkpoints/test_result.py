@@ -12,6 +12,7 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
+from ridgeline.checkpoints.report.certificate_rows import certificate_sections
 from ridgeline.checkpoints.result import (
     Best,
     build_result,
@@ -25,13 +26,14 @@ from ridgeline.graph.cli.commands.evaluate import describe
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.keys import comparison_key
+from ridgeline.tools.records.problem import SkippedTrial, WholeRange
 from ridgeline.tools.records.results import Comparison, FailedComparison, Trial, Verdict
 from ridgeline.tools.records.vocabulary import Label, PrecisionClass, Purpose, ReasonCode, Status
 
 EVALUATE_FIELDS = (
-    "file", "status", "reason_code", "reason", "labels", "skipped", "rel_error", "precision_class", "margin",
-    "nearest_limit", "secrets", "median_ms", "speedup", "speedup_ci95", "speedup_vs_best", "reference_ms", "baselines",
-    "floor_ms", "sandbox_tier", "build_s", "total_s", "schema_version",
+    "file", "status", "reason_code", "reason", "labels", "skipped", "whole_numbers", "rel_error", "precision_class",
+    "margin", "nearest_limit", "secrets", "median_ms", "speedup", "speedup_ci95", "speedup_vs_best", "reference_ms",
+    "baselines", "floor_ms", "sandbox_tier", "build_s", "total_s", "schema_version",
 )  # fmt: skip
 RESULT_FIELDS = (
     "problem", "device", "versions", "state", "rounds", "candidates", "tuned", "best", "baselines", "floor_ms",
@@ -141,10 +143,27 @@ def test_what_no_kernel_meets_is_told_with_its_reason(story: SimpleNamespace) ->
     ok = story.ok("k", 1.5)
     mask = Trial(name="not_varied mask", rel_error=0.0, gate=0.0, passed=True, skipped="always these")
     verdict = dataclasses.replace(ok.verdict, trials=(mask,), labels=(Label.NOT_VARIED,))
-    line = evaluation_line("k.cpp", dataclasses.replace(ok, verdict=verdict), story.baselines())
-    assert line["skipped"] == [{"name": "not_varied mask", "reason": "always these"}]
+    timing = dataclasses.replace(ok.timing, skipped=(SkippedTrial(name="timed row_scaled", reason="out of range"),))
+    line = evaluation_line("k.cpp", dataclasses.replace(ok, verdict=verdict, timing=timing), story.baselines())
+    assert line["skipped"] == [
+        {"name": "not_varied mask", "reason": "always these"},
+        {"name": "timed row_scaled", "reason": "out of range"},
+    ]
     _check(line, "evaluation")
-    assert "[not_varied mask]" in describe(line)
+    assert "[not_varied mask, timed row_scaled skipped]" in describe(line)
+
+
+def test_the_range_of_whole_numbers_that_trials_held_is_told(story: SimpleNamespace) -> None:
+    ok = story.ok("k", 1.5)
+    held = (WholeRange(name="idx", low=0, high=4095), WholeRange(name="n", low=-1, high=1))
+    verdict = dataclasses.replace(ok.verdict, whole_numbers=held)
+    line = evaluation_line("k.cpp", dataclasses.replace(ok, verdict=verdict), story.baselines())
+    _check(line, "evaluation")
+    assert line["whole_numbers"][0] == {"name": "idx", "low": 0, "high": 4095}
+    words = "; whole numbers tried: idx 0 to 4095, n -1 to 1"
+    assert words in describe(line) and "\n" not in describe(line)
+    certificate = {"passed": False, "reason": "", "verification": verdict.to_json()}
+    assert any(words in said for section in certificate_sections(certificate, best=None) for _, said in section.rows)
 
 
 def test_a_measured_speedup_over_the_best_baseline_is_not_replaced(story: SimpleNamespace) -> None:

@@ -19,6 +19,7 @@ from ridgeline.tools.judge.replies import (
     Graded,
     Idled,
     Intact,
+    LeftOut,
     Loaded,
     Looped,
     Missing,
@@ -135,6 +136,13 @@ class Renew(Request[Renewed]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveOut(Request[LeftOut]):
+    """Leave out of timed sets, from now on, the kinds of contents that the reference refuses of what lies there now."""
+
+    replies = (LeftOut,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FindUnasked(Request[Unasked]):
     """Look for an output among these sets that somebody wrote since the last renewal."""
 
@@ -208,8 +216,8 @@ class Loop(Request[Looped]):
 
 
 REQUESTS: tuple[type[Request[Any]], ...] = (
-    Load, Wipe, Redraw, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, FindUnasked, VerifyInputs,
-    Supersede, Copy, Idle, Check, PrepareMode, Loop,
+    Load, Wipe, Redraw, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, LeaveOut, FindUnasked,
+    VerifyInputs, Supersede, Copy, Idle, Check, PrepareMode, Loop,
 )  # fmt: skip
 
 

@@ -41,7 +41,7 @@ from ridgeline.tools.machine.python_env import compute_environment, python_comma
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.module_contract import ModuleContract
-from ridgeline.tools.records.problem import Description, Device, Target
+from ridgeline.tools.records.problem import Description, Device, SkippedTrial, Target
 from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.wording import own_wording
 
@@ -83,6 +83,7 @@ class LoadedProblem:
     scalars: tuple[float, ...] = ()  # of the trial `scalars`, in the order of the signature
     reference_module: ModuleContract | None = None  # how a runner makes and calls the reference; None where none can
     timed_kinds: tuple[str, ...] = ()  # of contents, each of which every measurement of a candidate has to have
+    left_out: tuple[SkippedTrial, ...] = ()  # kinds that were among these until the reference refused them
 
 
 class _KilledError(NoRoomError):

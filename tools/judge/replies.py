@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from ridgeline.tools.errors import (
     BadReferenceError,
+    ContentsRefusedError,
     DeviceError,
     DeviceLostError,
     EngineError,
@@ -20,7 +21,7 @@ from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.error_map import ErrorMap
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.module_contract import ModuleContract
-from ridgeline.tools.records.problem import ArgSpec, Description
+from ridgeline.tools.records.problem import ArgSpec, Description, SkippedTrial
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
@@ -29,6 +30,7 @@ class JudgeFailureCode(StrEnum):
     """Failure of an operation; selects the parent's exception."""
 
     NO_ROOM = "no_room"
+    CONTENTS = "contents"
     REFERENCE = "reference"
     PROBLEM = "problem"
     DEVICE = "device"
@@ -40,6 +42,7 @@ class JudgeFailureCode(StrEnum):
 
 _RAISED: dict[JudgeFailureCode, type[RidgelineError]] = {  # a subclass before its base
     JudgeFailureCode.NO_ROOM: NoRoomError,
+    JudgeFailureCode.CONTENTS: ContentsRefusedError,
     JudgeFailureCode.REFERENCE: BadReferenceError,
     JudgeFailureCode.PROBLEM: ProblemError,
     JudgeFailureCode.DEVICE: DeviceError,
@@ -184,6 +187,14 @@ class Renewed(Record):
     telling: tuple[int, ...] = ()
     kinds: tuple[str, ...] = ()
     parameter_kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut(Record):
+    """The kinds of contents that timed sets no longer have, since the reference refused them just now; and those they have."""
+
+    left_out: tuple[SkippedTrial, ...]
+    timed_kinds: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

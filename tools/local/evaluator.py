@@ -22,6 +22,7 @@ from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.measure.baselines import measure_baselines, measure_next
 from ridgeline.tools.measure.benchmark import NO_COST, compare_sides, time_candidate
 from ridgeline.tools.measure.ceilings import ceilings
+from ridgeline.tools.measure.domain import with_left_out
 from ridgeline.tools.measure.graph_timing import with_graph_time
 from ridgeline.tools.measure.late_outputs import collector_for
 from ridgeline.tools.measure.sides import ReferenceSide, eager_mode
@@ -110,6 +111,19 @@ class Evaluator:
         return timing
 
     def _time(self, task: BenchmarkTask, session: ProblemSession, deadline: Deadline) -> Timing:
+        try:
+            timing = session.within_domain(lambda: self._time_once(task, session, deadline))
+        except RunnerFailure as fault:
+            timing = Timing.failed(fault.finding)
+        return with_left_out(timing, session.judge)
+
+    def _time_once(self, task: BenchmarkTask, session: ProblemSession, deadline: Deadline) -> Timing:
+        """Time a candidate in one alternating run.
+
+        Raises:
+            RunnerFailure: its runner failed.
+            ContentsRefusedError: the reference refuses what it was timed on.
+        """
         judge = session.judge
         session.park()
         reference = session.reference(task.problem, eager_mode(task.problem.device.kind, task.verdict.precision_class))
@@ -117,22 +131,19 @@ class Evaluator:
         if not (reference.is_apart and task.problem.interface.runs_in_python):  # there eager's own blocks say it
             # before the candidate's process exists: it could be at work meanwhile, and have more taken off its time
             cost = session.loop_cost(task.problem, task.candidate, task.build)
-        try:
-            with session.runner(task, deadline) as runner:
-                timing = time_candidate(
-                    runner,
-                    reference,
-                    judge,
-                    settings=TimingSettings.for_purpose(task.purpose),
-                    floor=floor,
-                    collect=collector_for(runner, judge, task.problem.interface),
-                    cost=cost,
-                    observe=self._device.observe,
-                )
-                timing = replace(_with_references_place(timing, reference, task), load_s=runner.load_s)
-                return with_graph_time(_with_foreign_code(timing, runner, task), runner, judge)
-        except RunnerFailure as fault:
-            return Timing.failed(fault.finding)
+        with session.runner(task, deadline) as runner:
+            timing = time_candidate(
+                runner,
+                reference,
+                judge,
+                settings=TimingSettings.for_purpose(task.purpose),
+                floor=floor,
+                collect=collector_for(runner, judge, task.problem.interface),
+                cost=cost,
+                observe=self._device.observe,
+            )
+            timing = replace(_with_references_place(timing, reference, task), load_s=runner.load_s)
+            return with_graph_time(_with_foreign_code(timing, runner, task), runner, judge)
 
     def compare(self, task: CompareTask) -> Comparison | FailedComparison:
         """Time two candidates in one alternating run."""
@@ -151,7 +162,8 @@ class Evaluator:
         tasks = [VerifyTask(problem=task.problem, candidate=c, build=b, purpose=task.purpose) for c, b in pairs]
         session.park()
         cost = session.loop_cost(task.problem, task.first, task.first_build)
-        try:
+
+        def compare_once() -> Comparison:
             with contextlib.ExitStack() as runners:
                 first, second = (
                     _entered(runners, session, each, deadlines[i], contender=i) for i, each in enumerate(tasks)
@@ -165,6 +177,9 @@ class Evaluator:
                     cost=cost,
                     observe=self._device.observe,
                 )
+
+        try:
+            return session.within_domain(compare_once)
         except CandidateFault as fault:
             return FailedComparison(finding=fault.finding, at_fault=fault.contender)
 

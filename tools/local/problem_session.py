@@ -14,6 +14,7 @@ from ridgeline.tools.judge.messages import Renew, Wipe
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.measure.ceilings import ceilings
+from ridgeline.tools.measure.domain import leaves_out_refused, within_domain
 from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.measure.request_cost import LoopCost, empty_plan, usual_cost
 from ridgeline.tools.measure.sides import ReferenceInJudge, ReferenceInRunner, ReferenceSide
@@ -34,6 +35,7 @@ from ridgeline.tools.sandbox.sandbox import Sandbox
 logger = logger_of(__name__)
 
 HOARDED = "it left no room on the GPU for what judges it: while its process lived, the judge ran out of memory"
+T = TypeVar("T")
 M = TypeVar("M", bound=Verdict | Timing | Comparison | FailedComparison)
 
 
@@ -78,12 +80,16 @@ class ProblemSession:
     def close(self) -> None:
         """End the judge, and the runners that wait with its memory."""
         self._pool.close()
-        if self._apart is not None:
-            self._apart.close()
-        self._apart, self._has_tried_apart = None, False
+        self._forget_apart()
         if self._judge is not None:
             self._judge.close()
             self._judge = None
+
+    def _forget_apart(self) -> None:
+        """End the runner that holds the reference, which ends by itself where the reference raises."""
+        if self._apart is not None:
+            self._apart.close()
+        self._apart, self._has_tried_apart = None, False
 
     def start_another_judge(self, problem: Target) -> JudgeProcess:
         """Return a judge with a secret of its own; the caller ends it."""
@@ -126,6 +132,8 @@ class ProblemSession:
                 runner = stack.enter_context(RunnerProcess(self._find_sandbox(), plan, self.judge.problem))
                 runner.loop((0,))
             except (RunnerFailure, EngineError) as failure:
+                if isinstance(failure, RunnerFailure) and leaves_out_refused(self.judge):
+                    return self._started_apart(problem)
                 # a sandbox that sets up nothing fails for the candidate too
                 logger.warning("the reference does not run in a runner, so the judge times it: %s", failure)
                 return None
@@ -150,6 +158,13 @@ class ProblemSession:
         except JudgeShortError as error:
             self.judge.ask(error.request)
             return failed(Finding(code=ReasonCode.OUT_OF_MEMORY, reason=HOARDED))
+
+    def within_domain(self, measure: Callable[[], T]) -> T:
+        """Return the result of `measure`, begun anew without contents that the reference turns out to refuse.
+
+        Raises whatever `measure` raises of other contents.
+        """
+        return within_domain(self.judge, measure, before_again=self._forget_apart)
 
     def park(self) -> None:
         """Stop the runners that wait, so that they take no core from a measurement."""

@@ -28,6 +28,7 @@ from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.places import is_older, replace_json
 from ridgeline.tools.measure.benchmark import time_alone, time_relative
 from ridgeline.tools.measure.ceilings import ceilings
+from ridgeline.tools.measure.domain import within_domain
 from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.measure.sides import ReferenceInJudge
 from ridgeline.tools.measure.statistics import StoppingRule, percentile
@@ -207,9 +208,10 @@ def _time_mode(judge: JudgeProcess, mode: ReferenceMode, settings: TimingSetting
         raise EngineError(f"{mode}: its output fits no precision class (relative error {ready.rel_error:.3g})")
     side = ReferenceInJudge(judge, mode)
     if eager is None or eager.median_ms is None:
-        median_ms, p10_ms, p90_ms, samples = time_alone(side, judge, settings=settings)
+        median_ms, p10_ms, p90_ms, samples = within_domain(judge, lambda: time_alone(side, judge, settings=settings))
     else:
-        ratios = time_relative(side, ReferenceInJudge(judge), judge, settings=settings)
+        other = ReferenceInJudge(judge)
+        ratios = within_domain(judge, lambda: time_relative(side, other, judge, settings=settings))
         median_ms, p10_ms, p90_ms = (eager.median_ms * percentile(ratios, p) for p in (50, 10, 90))
         samples = len(ratios)
     return Baseline(

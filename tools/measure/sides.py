@@ -94,7 +94,7 @@ class ReferenceInRunner:
 
         Raises:
             JudgeCrashed: its process ended, which no candidate can cause.
-            BadReferenceError: it refuses the contents of a set, in the judge too.
+            ContentsRefusedError: it refuses the contents of a set, in the judge too.
         """
         return self._rested(lambda: self._runner.loop(sets), sets)
 
@@ -103,15 +103,16 @@ class ReferenceInRunner:
 
         Raises:
             JudgeCrashed: as `loop` does.
+            ContentsRefusedError: it refuses those of the first set, on which it is called once for a result.
         """
-        return self._rested(lambda: self._runner.loop(sets, is_empty=True))
+        return self._rested(lambda: self._runner.loop(sets, is_empty=True), (0,))
 
-    def _rested(self, loop: Callable[[], LoopTime], called: Sequence[int] = ()) -> LoopTime:
+    def _rested(self, loop: Callable[[], LoopTime], called: Sequence[int]) -> LoopTime:
         try:
             took = loop()
             self._runner.rest()
         except RunnerFailure as failure:
-            if called and not failure.was_killed:  # the judge holds the same contents, and knows what a refusal is
+            if not failure.was_killed:  # the judge holds the same contents, and knows what a refusal is
                 ReferenceInJudge(self._judge).loop(called)
             raise JudgeCrashed(f"the reference's own runner failed: {failure}") from failure
         return took

@@ -328,6 +328,7 @@ class Verification:
             precision_class=precision,
             draws=self._draw + 1,
             margin=self._margin() or None,
+            whole_numbers=self._judge.problem.description.whole_numbers,
             trials=tuple(trials),
             labels=tuple(labels),
         )

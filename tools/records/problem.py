@@ -87,6 +87,15 @@ class SkippedTrial(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WholeRange(Record):
+    """The smallest and the largest whole number that an input held in any trial."""
+
+    name: str
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Description(Record):
     """The contract that a kernel must meet, found by running the reference once."""
 
@@ -99,6 +108,7 @@ class Description(Record):
     torch_version: str
     module: ModuleContract | None = None  # interface module alone
     skipped_trials: tuple[SkippedTrial, ...] = ()
+    whole_numbers: tuple[WholeRange, ...] = ()  # that inputs held in the trials of the first secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.error_map import LimitUse
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.fix_it import FixIt
-from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.problem import Device, SkippedTrial, WholeRange
 from ridgeline.tools.records.reference_mode import EAGER_MODES, ReferenceMode
 from ridgeline.tools.records.vocabulary import (
     STRICTEST_FIRST,
@@ -166,6 +166,7 @@ class Verdict(Record):
     labels: tuple[Label, ...] = ()
     draws: int = 1  # secrets that it was judged with, each over every distribution
     margin: float | None = None  # the largest figure / limit of all trials, 1 at the limit; None: exact, or not known
+    whole_numbers: tuple[WholeRange, ...] = ()  # tried: what inputs held in the trials of the first secret
     sandbox_tier: str = ""
     verify_s: float = 0.0  # from the start of its runner to the last comparison
     load_s: float = 0.0  # of it: until the runner stood ready with the candidate loaded
@@ -209,6 +210,7 @@ class Timing(Record):
     clocks: dict[str, float] = field(default_factory=dict)  # GPU: sm_mhz, power_w, …; share of blocks "slowed by …"
     came_along: tuple[str, ...] | None = None  # code not its own in its process after timing; None: not looked at
     graph_ms: float | None = None  # GPU, launch-bound: a call in a replayed CUDA graph; None: it cannot be captured
+    skipped: tuple[SkippedTrial, ...] = ()  # kinds of contents that were left out, since the reference refused them
 
     @classmethod
     def failed(cls, finding: Finding) -> Self:

@@ -15,7 +15,7 @@ from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.vocabulary import Label
-from ridgeline.tools.wording import margin_words, medians_words, near_one
+from ridgeline.tools.wording import margin_words, medians_words, near_one, whole_numbers_words
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -51,13 +51,15 @@ def describe(line: dict[str, Any]) -> str:
     labels = f" [{', '.join(notes)}]" if notes else ""
     best = line["speedup_vs_best"]
     over_best = "" if best is None or best == line["speedup"] else f", {near_one(best)}x the fastest of PyTorch"
+    whole = whole_numbers_words(line["whole_numbers"])
     nearest = line["nearest_limit"]
     figure = FIGURE_WORDS[Measure(nearest["measure"])] if nearest else ""
     margin = margin_words(line["margin"], nearest["trial"], figure) if nearest else ""
     return (
         f"{line['file']}: ok, {line['speedup']:.2f}x eager (95 % {low:.2f} to {high:.2f}){over_best}, "
         f"{medians_words(line['median_ms'], line['reference_ms'], line['speedup'])}; "
-        f"{line['precision_class']}, error {line['rel_error']:.1e}{f', {margin}' if margin else ''}{labels}"
+        f"{line['precision_class']}, error {line['rel_error']:.1e}{f', {margin}' if margin else ''}"
+        f"{f'; {whole}' if whole else ''}{labels}"
     )
 
 

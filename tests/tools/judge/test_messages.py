@@ -31,6 +31,7 @@ from ridgeline.tools.judge.messages import (
     ExamineRepeat,
     FindUnasked,
     Idle,
+    LeaveOut,
     Load,
     Loop,
     NotAReplyError,
@@ -58,6 +59,7 @@ from ridgeline.tools.judge.replies import (
     Graded,
     Idled,
     Intact,
+    LeftOut,
     Loaded,
     Looped,
     Missing,
@@ -74,7 +76,7 @@ from ridgeline.tools.judge.worker.judge import Judge
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, LimitUse, Measure, Pattern, Relation
 from ridgeline.tools.records.finding import Finding
-from ridgeline.tools.records.problem import ArgSpec
+from ridgeline.tools.records.problem import ArgSpec, SkippedTrial
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, ReasonCode, Role
@@ -143,6 +145,13 @@ EXCHANGES: list[tuple[Request[Any], Record]] = [
     (DetectChange(set_index=0), Changed(changed=True)),
     (Renew(), Renewed(slowdown=1.5)),
     (Renew(order=(1, 0)), Renewed(slowdown=0.0)),
+    (
+        LeaveOut(),
+        LeftOut(
+            left_out=(SkippedTrial(name="timed shifted", reason="forward() raised ValueError"),),
+            timed_kinds=("integers",),
+        ),
+    ),
     (FindUnasked(sets=(2, 1)), Unasked(written=(2,))),
     (VerifyInputs(set_index=2), Intact(intact=False)),
     (Supersede(set_index=2, like=3, draws_only=True), Done()),

@@ -14,7 +14,7 @@ from tests.candidates import candidate_of
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask
-from ridgeline.tools.errors import BadReferenceError, JudgeCrashed
+from ridgeline.tools.errors import ContentsRefusedError, JudgeCrashed
 from ridgeline.tools.judge.messages import Renew
 from ridgeline.tools.local import evaluator as evaluator_module
 from ridgeline.tools.local import problem_session
@@ -121,8 +121,10 @@ def test_its_end_is_the_engines_fault_and_no_candidates(opened: Opened) -> None:
         reference.loop((0,))
 
 
-@pytest.mark.parametrize("raised", ["AssertionError", "OutOfRange"])
-def test_contents_that_it_refuses_are_told_as_where_it_loops_in_the_judge(opened: Opened, raised: str) -> None:
+@pytest.mark.parametrize(("raised", "loop"), [("AssertionError", "loop"), ("OutOfRange", "loop_empty")])
+def test_contents_that_it_refuses_are_told_as_where_it_loops_in_the_judge(
+    opened: Opened, raised: str, loop: str
+) -> None:
     """Its processes are told by their priority to refuse: by contents it would do so in some runs alone."""
     first = "import os\nclass OutOfRange(ValueError): pass"
     source = REFERENCE.format(first=first, argument="1").replace(
@@ -135,8 +137,8 @@ def test_contents_that_it_refuses_are_told_as_where_it_loops_in_the_judge(opened
     reference.loop((0,))
     for pid in (reference.pid, session.judge.pid):
         os.setpriority(os.PRIO_PROCESS, pid, 19)
-    with pytest.raises(BadReferenceError, match=rf"refuses contents .* {raised}: out of range"):
-        reference.loop((0,))
+    with pytest.raises(ContentsRefusedError, match=rf"refuses contents .* {raised}: out of range"):
+        getattr(reference, loop)((0,))
 
 
 @pytest.mark.parametrize("argument", ["torch.float32", "open(HERE).read()"])

@@ -16,13 +16,13 @@ from typing import Any
 
 import torch
 
-from ridgeline.tools.errors import EngineError, NoRoomError, RidgelineError
+from ridgeline.tools.errors import ContentsRefusedError, EngineError, NoRoomError, RidgelineError
 from ridgeline.tools.judge import messages
 from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.messages import Load, Request
 from ridgeline.tools.judge.replies import Failed, JudgeFailureCode
 from ridgeline.tools.judge.worker.judge import Judge
-from ridgeline.tools.judge.worker.user_code import ContentsRefusedError, as_problem, named_line
+from ridgeline.tools.judge.worker.user_code import as_problem, named_line
 from ridgeline.tools.machine.lifeline import end_with_parent
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.wording import FOR_COMMAND_LINE, worded_for_command_line

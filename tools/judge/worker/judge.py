@@ -20,6 +20,7 @@ from ridgeline.tools.judge.messages import (
     ExamineRepeat,
     FindUnasked,
     Idle,
+    LeaveOut,
     Load,
     Loop,
     Poison,
@@ -38,6 +39,7 @@ from ridgeline.tools.judge.replies import (
     Graded,
     Idled,
     Intact,
+    LeftOut,
     Loaded,
     Looped,
     Missing,
@@ -62,6 +64,7 @@ from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.modes import ReferenceModes
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.judge.worker.refused_kinds import as_skipped, refused_kinds
 from ridgeline.tools.judge.worker.renewal import Renewal
 from ridgeline.tools.judge.worker.timed_kinds import find_timed_kinds
 from ridgeline.tools.judge.worker.usable import check_usable
@@ -81,7 +84,7 @@ _RENEWAL_SCATTER_S = 1e-3
 """Taken off a renewal: many small sets are written at the speed of a processor, which has other work at times."""
 
 _REDRAWS = 4
-"""Secrets that are drawn for a trial until the reference takes it; the trials that it takes are known from the first."""
+"""Secrets that are drawn for a trial until the reference takes it; the last one is the first, under which it took the trial."""
 
 
 class Judge:
@@ -102,7 +105,8 @@ class Judge:
         has_model = request.interface.has_model
         self._contract = self._reference_module(is_needed=has_model)  # before `bind` replaces the first values
         randomized = self.reference.loaded_names() if has_model else None
-        self._secrets = SecretSource(self.reference, bytes.fromhex(request.secret), randomized)
+        self._first_secret = bytes.fromhex(request.secret)
+        self._secrets = SecretSource(self.reference, self._first_secret, randomized)
         self._cache_bytes = request.cache_bytes
         device.give_back()  # the sets are allocated beside PyTorch: they find no room in what it keeps
         self.memory = ArenaMemory(signature, device=device, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
@@ -131,7 +135,10 @@ class Judge:
         self._has_had_runners = False
         self._usual_renewal_s = self._fastest_renewal_s() if device.works_while_stopped else math.inf
         self.description = dataclasses.replace(
-            described, module=self._contract if has_model else None, skipped_trials=self._skipped_trials()
+            described,
+            module=self._contract if has_model else None,
+            skipped_trials=self._skipped_trials(),
+            whole_numbers=self._domain.whole_numbers,
         )
 
     def _reference_module(self, *, is_needed: bool) -> ModuleContract | None:
@@ -149,6 +156,7 @@ class Judge:
         self._secrets.inputs_of_signs = {
             kind: frozenset(c for c in chosen if isinstance(c, int)) for kind, chosen in signed.items()
         }
+        self._secrets.inputs_apart = self._domain.inputs_apart
         renewal.kinds = find_timed_kinds(self._domain.names, self._book, self.reference, self._secrets, self.memory)
         return renewal
 
@@ -158,7 +166,8 @@ class Judge:
         if self._examiner.degenerate is None:
             effects = Effects(self._book, self._secrets, self.reference, self._examiner.passes)
             found[Label.PARAMETER_WITHOUT_EFFECT] = effects.without(self._domain.name_of, self._domain.scalar_names)
-        return tuple(
+        refused = as_skipped(self._renewal.kinds.refused)
+        return refused + tuple(
             SkippedTrial(name=name if label is Label.TRIAL_SKIPPED else f"{label} {name}", reason=why, label=label)
             for label, named in found.items()
             for name, why in named.items()
@@ -204,11 +213,12 @@ class Judge:
         self._is_redrawn = True
 
     def _settle_draw(self, trial: str) -> None:
-        """Draw again while the reference refuses a trial under this secret, which it took under the first one."""
-        for _ in range(_REDRAWS if self._is_redrawn else 0):
+        """Draw again while the reference refuses a trial under this secret; at last from the first, under which it took it."""
+        secrets = [os.urandom(16) for _ in range(_REDRAWS - 1)] + [self._first_secret] if self._is_redrawn else []
+        for secret in secrets:
             if not self._domain.objection(trial):
                 return
-            self._draw_from(os.urandom(16))
+            self._draw_from(secret)
 
     def wipe(self, _request: Wipe) -> Done:
         """Overwrite all that earlier runners could write, so that the next one finds nothing there."""
@@ -274,9 +284,19 @@ class Judge:
         if self._device.seals_inputs:
             self._renewal.filling = None  # nobody will ask whether inputs are intact
 
+    def leave_out(self, _request: LeaveOut) -> LeftOut:
+        """Leave out of timed sets what the reference refuses of their contents of now."""
+        refused = refused_kinds(self._renewal, self.reference, self.memory)
+        if refused:
+            self._renewal.leave_out(refused)
+        return LeftOut(left_out=as_skipped(refused), timed_kinds=self._renewal.kinds.names)
+
+    def _are_to_blame(self) -> bool:
+        return bool(refused_kinds(self._renewal, self.reference, self.memory))
+
     def check(self, request: Check) -> Trial:
         """Grade a set after a timed loop."""
-        with contents_may_be_refused():
+        with contents_may_be_refused(self._are_to_blame):
             return self._examiner.check(request.set_index)
 
     def find_unasked(self, request: FindUnasked) -> Unasked:
@@ -322,5 +342,5 @@ class Judge:
 
     def loop(self, request: Loop) -> Looped:
         """Time the reference over rotating sets."""
-        with contents_may_be_refused():
+        with contents_may_be_refused(self._are_to_blame):
             return Looped(own_s=self._modes.loop(request.mode, request.sets, is_empty=request.is_empty))

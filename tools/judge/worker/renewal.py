@@ -10,7 +10,7 @@ on which the reference is too slow to be timed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -50,7 +50,13 @@ class Renewal:
     def forget(self) -> None:
         """Free the last draws: a trial follows, with parameters of its own."""
         self.filling = None
+        self.telling = {}
         self._has_placed = False
+
+    def leave_out(self, refused: Mapping[str, str]) -> None:
+        """Give no set, and no block's parameters, these kinds from now on."""
+        self.kinds = self.kinds.without(refused)
+        self.forget()
 
     @property
     def parameter_kind(self) -> str:
@@ -107,6 +113,9 @@ class Renewal:
         try:
             for view, other in zip(self._memory.inputs[index], self._memory.inputs[like], strict=True):
                 view.copy_(other)
+            self.telling.pop(index, None)
+            if like in self.telling:
+                self.telling[index] = self.telling[like]
             self._book.place_parameters(self._next)
         finally:
             torch.set_num_threads(threads)

@@ -6,8 +6,8 @@ a busy machine: they are met in blocks that do not count, so that no load takes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import torch
@@ -21,6 +21,7 @@ from ridgeline.tools.judge.worker.inputs.distributions import Distribution
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.judge.worker.user_code import named_line
 from ridgeline.tools.records.vocabulary import Role
 
 _SLOWER = 1.15
@@ -53,12 +54,24 @@ class TimedKinds:
     parameters: tuple[ParameterKind, ...] = ()  # in turns with random ones, in blocks that count
     slow_inputs: tuple[Distribution, ...] = ()
     slow_parameters: tuple[ParameterKind, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)  # kinds that were left out, with what the reference raised
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of all kinds, the slow ones too."""
         parameters = (*self.parameters, *self.slow_parameters)
         return (*self.inputs, *self.slow_inputs, *(named(kind) for kind in parameters))
+
+    def without(self, refused: Mapping[str, str]) -> TimedKinds:
+        """Return these kinds but those that the reference refused, by name with what it raised."""
+        return replace(
+            self,
+            inputs=tuple(kind for kind in self.inputs if kind not in refused),
+            slow_inputs=tuple(kind for kind in self.slow_inputs if kind not in refused),
+            parameters=tuple(kind for kind in self.parameters if named(kind) not in refused),
+            slow_parameters=tuple(kind for kind in self.slow_parameters if named(kind) not in refused),
+            refused={**self.refused, **refused},
+        )
 
     def inputs_named(self, wanted: Sequence[str]) -> list[Distribution]:
         """Return the kinds of inputs among those wanted, in their order."""
@@ -113,11 +126,13 @@ class _Finder:
         self._source = source
         self._memory = memory
         self._inputs = [kind for kind in Distribution if kind in names and self._is_part(kind, Role.INPUT)]
+        self._inputs += [Distribution.ALONE] if source.inputs_apart else []
         self._parameters = [kind for kind in ParameterKind if kind in names and self._is_part(kind, Role.PARAMETER)]
         self._filling = source.fill("usual time", memory.n_sets)
         views = self._empty()
         self._filling.write(0, views)
         self._usual = Contents(views, self._placing(ParameterKind.RANDOM))
+        self._refused: dict[str, str] = {}
 
     def _is_part(self, kind: str, role: Role) -> bool:
         """Return whether a kind of signs changes inputs, or parameters; any other kind is of one role anyhow."""
@@ -132,15 +147,17 @@ class _Finder:
         return lambda: self._book.place_parameters(values)
 
     def find(self) -> TimedKinds:
-        inputs = {kind: self._is_usual(self._with_inputs(kind)) for kind in self._inputs}
+        inputs = {kind: self._is_usual(kind, self._with_inputs(kind)) for kind in self._inputs}
         parameters = {
-            kind: self._is_usual(Contents(self._usual.inputs, self._placing(kind))) for kind in self._parameters
+            kind: self._is_usual(named(kind), Contents(self._usual.inputs, self._placing(kind)))
+            for kind in self._parameters
         }
         return TimedKinds(
             inputs=tuple(kind for kind, is_usual in inputs.items() if is_usual),
             slow_inputs=tuple(kind for kind, is_usual in inputs.items() if is_usual is False),
             parameters=tuple(kind for kind, is_usual in parameters.items() if is_usual),
             slow_parameters=tuple(kind for kind, is_usual in parameters.items() if is_usual is False),
+            refused=self._refused,
         )
 
     def _with_inputs(self, kind: Distribution) -> Contents:
@@ -148,7 +165,7 @@ class _Finder:
         self._source.distributed(self._filling, f"usual time:{kind}", {0: kind}).write(0, views)
         return Contents(views, self._usual.place)
 
-    def _is_usual(self, contents: Contents) -> bool | None:
+    def _is_usual(self, kind: str, contents: Contents) -> bool | None:
         """Return whether the reference takes no longer than usual; None where it refuses these contents."""
         contents.place()
         try:
@@ -156,7 +173,8 @@ class _Finder:
             self._usual.place()
             if not is_taken and are_finite(self._reference.run(self._usual.inputs)):
                 return None
-        except ProblemError:
+        except ProblemError as error:
+            self._refused[kind] = named_line(error.__cause__ or error)
             return None
         slowdowns = (_slowdown(self._reference, self._usual, contents, self._memory.device) for _ in range(_ATTEMPTS))
         return any(slowdown < _SLOWER for slowdown in slowdowns)

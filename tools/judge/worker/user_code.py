@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from ridgeline.tools.errors import BadReferenceError, NoRoomError, ProblemError
+from ridgeline.tools.errors import BadReferenceError, ContentsRefusedError, NoRoomError, ProblemError
 from ridgeline.tools.judge.memory_check import no_room
 from ridgeline.tools.records.vocabulary import DeviceKind
 
@@ -131,13 +131,16 @@ _REFUSALS: tuple[type[Exception], ...] = (
 """Raised by a reference for values that it does not take."""
 
 
-class ContentsRefusedError(BadReferenceError):
-    """The reference does not take contents that were made from its inputs."""
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether memory ran out, which says nothing of the contents."""
+    return isinstance(error, NoRoomError) or _full_device(error) is not None
 
 
 @contextlib.contextmanager
-def contents_may_be_refused() -> Iterator[None]:
+def contents_may_be_refused(are_to_blame: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Tell values that a reference does not take from its other errors.
+
+    `are_to_blame` says of an error that may be anything whether the contents cause it: torch has RuntimeError for most.
 
     Raises:
         ContentsRefusedError: it refused them; one line says with what.
@@ -146,7 +149,7 @@ def contents_may_be_refused() -> Iterator[None]:
         yield
     except Exception as error:
         cause = error.__cause__ or error
-        if not isinstance(cause, _REFUSALS):
+        if is_out_of_memory(error) or not (isinstance(cause, _REFUSALS) or are_to_blame()):
             raise
         raise ContentsRefusedError(
             f"reference.py: forward() refuses contents that were made from get_inputs() for timing: {named_line(cause)}"

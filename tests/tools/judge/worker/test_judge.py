@@ -214,9 +214,13 @@ def test_contents_that_the_reference_refuses_are_the_problem_s_fault_and_told_in
     with pytest.raises(ProblemError, match=r"refuses contents .* _LinAlgError") as caught, contents_may_be_refused():
         torch.linalg.cholesky(torch.zeros(2, 2))
     failed = failure(caught.value, Loop(mode=ReferenceMode.EAGER, sets=(0,)))
-    assert (failed.code, "\n" in failed.message) == (JudgeFailureCode.REFERENCE, False)
+    assert (failed.code, "\n" in failed.message) == (JudgeFailureCode.CONTENTS, False)
     with pytest.raises(RuntimeError, match="no room"), contents_may_be_refused():
         raise RuntimeError("no room")
+    with pytest.raises(ProblemError, match="refuses contents"), contents_may_be_refused(lambda: True):
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    with pytest.raises(MemoryError), contents_may_be_refused(lambda: True):
+        raise MemoryError
 
 
 LOSES_THE_GPU = """import torch

@@ -75,3 +75,14 @@ def test_a_trial_that_the_reference_refuses_under_a_fresh_secret_is_drawn_again(
     monkeypatch.undo()
     judge.redraw(Redraw(secret=SECRETS[1]))
     assert not torch.equal(given, graded(judge, "shifted")[0])
+
+
+def test_a_trial_that_every_fresh_secret_makes_wrong_is_drawn_from_the_first_one(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge.redraw(Redraw(secret=SECRETS[0]))
+    first = graded(judge, "row_scaled")[0]
+    monkeypatch.setattr(judge._domain, "objection", lambda _trial: "raised AssertionError")
+    judge.redraw(Redraw(secret=SECRETS[1]))
+    given, found = graded(judge, "row_scaled")
+    assert torch.equal(given, first) and found.trial.passed

@@ -227,3 +227,23 @@ def test_parameters_of_other_signs_have_no_distribution_beside_them_but_their_tr
     kinds = TimedKinds(inputs=(Distribution.OUTLIERS, Distribution.MIXED_SIGNS))
     assert kinds.beside(ParameterKind.MIXED_SIGNS) == [Distribution.MIXED_SIGNS]
     assert kinds.beside(ParameterKind.ORDER_ONE) == list(kinds.inputs)
+
+
+COPIES = "*(lambda a: (a, a.clone()))({draw})"
+
+
+@pytest.mark.parametrize("draw", ["torch.randn(16, 16)", "torch.randint(99, (16, 16))"])
+@pytest.mark.parametrize("beside", ["torch.randn(32, 16)", "torch.randint(99, (32, 16)).float()"])
+def test_copies_of_one_another_differ_in_the_sets_in_which_one_is_alone(draw: str, beside: str) -> None:
+    renewed = Renewed(f"{beside}, {COPIES.format(draw=draw)}")
+    renewed.source.inputs_apart = (frozenset({1}), frozenset({2}))
+    renewed.renewal.kinds = TimedKinds(inputs=(Distribution.ALONE,))
+    renewed.changed()
+    telling, filling = renewed.renewal.telling, renewed.renewal.filling
+    assert telling and set(telling.values()) == {Distribution.ALONE}
+    for index, (_, a, b) in enumerate(renewed.memory.inputs):
+        assert (float((a != b).float().mean()) > 0.05) == (index in telling)
+        assert torch.equal(a, b) == (index not in telling)
+        in_part = (a != b).any(-1) & (a == b).any(-1)
+        assert bool((in_part & (a[:, 0] == b[:, 0]) & (a[:, -1] == b[:, -1])).any()) == (index in telling)
+    assert filling is not None and all(is_intact(filling, i, renewed.memory.inputs[i]) for i in range(N_SETS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 
@@ -77,6 +77,7 @@ class CaseBook:
         self._held: dict[str, Case] = {}  # one at most
         self._own: dict[str, dict[PrecisionClass, EachErrors | None]] = {}
         self._sums: dict[str, dict[PrecisionClass, EachErrors | None]] = {}
+        self._whole: dict[str, dict[int, tuple[int, int]]] = {}  # the range of each input of whole numbers, by trial
         self._fits: dict[str, bool] = {}  # of the cases that were made, also of those that are gone
         self._dtypes = tuple(torch_dtype(spec.dtype) for spec in reference.signature.with_role(Role.OUTPUT))
 
@@ -93,6 +94,13 @@ class CaseBook:
         elif case.size_bytes <= self._held_bytes:
             self._held[name] = case
         return case
+
+    def whole_ranges(self, names: Sequence[str]) -> dict[int, tuple[int, int]]:
+        """Return the range of each input of whole numbers over these trials, which were made before."""
+        found = [self._whole[name] for name in names if name in self._whole]
+        inputs = sorted({i for ranges in found for i in ranges})
+        pairs = {i: [ranges[i] for ranges in found if i in ranges] for i in inputs}
+        return {i: (min(low for low, _ in each), max(high for _, high in each)) for i, each in pairs.items()}
 
     def let_go(self) -> None:
         """Free the case that is held: its memory is wanted for something else."""
@@ -224,6 +232,7 @@ class CaseBook:
 
     def _computed(self, name: str) -> Case:
         inputs, parameters = self.contents(name)
+        self._whole[name] = {i: whole for i, t in enumerate(inputs) if (whole := _range_of_whole(t))}
         self.place_parameters(parameters)
         native = self._reference.run(inputs)
         expected = expected_of(self._reference, inputs, parameters, tuple(n.clone() for n in exact_of(native)))
@@ -280,3 +289,11 @@ class CaseBook:
         finally:
             use_tf32(on=False)
         return errors_of(outputs, case.expected)
+
+
+def _range_of_whole(tensor: torch.Tensor) -> tuple[int, int] | None:
+    """Return the smallest and the largest of whole numbers, None of anything else."""
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or not tensor.numel():
+        return None
+    low, high = torch.aminmax(tensor if tensor.dtype.is_signed or tensor.dtype == torch.uint8 else tensor.long())
+    return int(low), int(high)

@@ -24,24 +24,24 @@ from ridgeline.tools.judge.worker.grading.case import (
     non_finite_of,
 )
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.other_inputs import OtherInputs
 from ridgeline.tools.judge.worker.grading.reads import is_read
 from ridgeline.tools.judge.worker.grading.scalars import taken_scalars
 from ridgeline.tools.judge.worker.grading.signs import LOST, OUTSIDE, SignTrials, objection_to_signs
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.problem import WholeRange
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 T = TypeVar("T")
 
-_FIRST_VARIED = (NOMINAL[0], TWEAKED[0])  # the first trials to change inputs that `get_inputs` gives alike
 _RANDOM_FLOATS, _TOGETHER_WHOLE = (
     "random parameters, whole numbers kept",
     "whole numbers of parameters, each accepted alone",
 )
 _NOT_TOGETHER = "together with others, other values are outside the reference's domain"
 _RANDOM_PARAMETERS, _MIXTURES = "random parameters", "mixtures"
-_TOGETHER, _TOGETHER_AGAIN = "other inputs", "other inputs, each accepted alone"
 _MOST_ALONE = 6
 """Trials in which an argument alone changes; more arguments than that share them. Blocks change any single one."""
 _CONSTANT = "its values are a mask or indices, and are always these"
@@ -173,46 +173,18 @@ class Domain:
 
     def _settle_inputs(self) -> None:
         """Find out in which way each input may be changed that `get_inputs` does not change, or not enough."""
-        source, names = self._source, self._reference.input_names
-        if self._refuses_together(_TOGETHER):
-            for index in source.varied:
-                self._settle_input(index)
-            if self._refuses_together(_TOGETHER_AGAIN):
-                for index in source.varied:
-                    self._leave(index, _NOT_TOGETHER)
-        for index in source.kept:
-            self.not_varied.setdefault(names[index], _CONSTANT)
-
-    def _refuses_together(self, what: str) -> bool:
-        """Return whether the reference refuses the inputs as they are changed now, all at once."""
-        if not self._source.varied:
-            return False
-        return what in self._left_out or any(self._tried(what, self._objections))
-
-    def _settle_input(self, index: int) -> None:
-        ways = 0
-        while index in self._source.varied:
-            what = f"other {self._reference.input_names[index]}, way {ways}"
-            objections = [LOST]
-            if what not in self._left_out:
-                with self._source.varying_only(index):
-                    objections = self._tried(what, self._objections)
-                    self._book.forget(*_FIRST_VARIED)
-            if not any(objections):
-                return
-            self._source.give_up_way(index)
-            ways += 1
-            if index not in self._source.varied:
-                self._leave(index, next(o for o in objections if o))
-
-    def _leave(self, index: int, why: str) -> None:
-        while index in self._source.varied:
-            self._source.give_up_way(index)
-        self._book.forget(*_FIRST_VARIED)
-        self.not_varied[self._reference.input_names[index]] = why
-
-    def _objections(self) -> list[str]:
-        return [self.objection(trial) for trial in _FIRST_VARIED]
+        inputs = OtherInputs(
+            self._source,
+            self._book,
+            self._reference.input_names,
+            objection=lambda trial, what: (
+                LOST if what in self._left_out else self._tried(what, lambda: self.objection(trial))
+            ),
+            takes=lambda inputs, what: (
+                what not in self._left_out and self._tried(what, lambda: self._takes_inputs(inputs))
+            ),
+        )
+        self.not_varied |= inputs.settle()
 
     # ------------------------------------------------------------------------------------------------------- mixtures
 
@@ -297,6 +269,19 @@ class Domain:
             return {f"{ALONE}_{self.name_of(c)}": (c,) for c in changing}
         dealt = self._source.shuffled(changing, ALONE)
         return {f"{ALONE}_{i + 1}": tuple(dealt[i::_MOST_ALONE]) for i in range(_MOST_ALONE)}
+
+    @property
+    def inputs_apart(self) -> tuple[frozenset[int], ...]:
+        """Return the inputs of each `alone` trial that is taken; none where there is one input that changes, or fewer."""
+        shares = (self._book.alone.get(name, ()) for name in self.names)
+        found = [chosen for share in shares if (chosen := frozenset(c for c in share if isinstance(c, int)))]
+        return tuple(found) if len(frozenset().union(*found)) > 1 else ()
+
+    @property
+    def whole_numbers(self) -> tuple[WholeRange, ...]:
+        """Return the range of each input of whole numbers over all trials."""
+        ranges, names = self._book.whole_ranges(self.names), self._reference.input_names
+        return tuple(WholeRange(name=names[i], low=low, high=high) for i, (low, high) in ranges.items())
 
     def name_of(self, argument: ArgumentKey) -> str:
         """Return an argument's name in the signature."""

@@ -20,7 +20,7 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, in_order, is_binary, is_symmetric
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
-from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, row_scales, whole_range
+from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, parts, row_scales, whole_range
 
 _SHARE, _MOST = 8, 4
 """One in _SHARE of the sets, _MOST at most: the reference's time is that of nominal contents."""
@@ -38,6 +38,9 @@ class Distribution(StrEnum):
     MIXED_SIGNS = "mixed_signs"
     FEW_SIGNS = "few_signs"
     OPPOSITE_SIGNS = "opposite_signs"
+    ALONE = (
+        "alone"  # one input is of another draw, as in the trials `alone_NAME`: in some rows wholly, in others in part
+    )
 
 
 _WEIGHTS = {Distribution.OUTLIERS: 2}
@@ -83,17 +86,29 @@ class Distributed:
     traits: tuple[Traits, ...]
     generator: Callable[[str], torch.Generator]
     with_signs: Mapping[Distribution, frozenset[int]]  # the inputs whose signs change, by the distributions of signs
+    apart: Mapping[int, frozenset[int]]  # the inputs of another draw, by set
+    wholly: frozenset[int]  # of which no part may be of another draw
 
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
         self.filling.write(index, views)
+        for i in self.apart.get(index, ()):
+            other = self.another(index, i, views[i])
+            generator = self.generator(f"{index}:{i}:apart")
+            views[i].copy_(other if i in self.wholly else torch.where(parts(other, generator), other, views[i]))
         if index in self.chosen:
             to = self.chosen[index]
             for i, (view, traits) in enumerate(zip(views, self.traits, strict=True)):
                 if self._is_changed(i, traits, to):
                     self._change(view, traits, to, self.generator(f"{index}:{i}"))
 
+    def another(self, index: int, argument: int, view: torch.Tensor) -> torch.Tensor:
+        """Return other contents for one input, as the filling has them."""
+        return self.filling.another(index, argument, view)
+
     def _is_changed(self, index: int, traits: Traits, to: Distribution) -> bool:
+        if to is Distribution.ALONE:
+            return False
         return index in self.with_signs.get(to, ()) if to in SIGNS else not traits.is_left
 
     def _change(self, view: torch.Tensor, traits: Traits, to: Distribution, generator: torch.Generator) -> None:

@@ -16,7 +16,7 @@ import torch
 from ridgeline.tools.judge.worker.inputs.signs import have_one_sign
 from ridgeline.tools.judge.worker.inputs.structure import are_distinct, is_binary, order_of
 from ridgeline.tools.judge.worker.inputs.transforms import random_index, with_one_slice
-from ridgeline.tools.judge.worker.inputs.variation import Way, lowered, ways_to_vary
+from ridgeline.tools.judge.worker.inputs.variation import Way, ways_below, ways_to_vary
 
 SMALL = 0.02
 """A tensor is small when its rms is below this part of order one: a branch behind it may be below every gate."""
@@ -146,7 +146,7 @@ def _ways_of(tensor: torch.Tensor) -> tuple[Way, ...]:
     """Return the ways in which whole numbers may vary; a single one stays above 0, which may leave nothing to compute."""
     if tensor.numel() > 1:
         return ways_to_vary(tensor, order_of(tensor))
-    return (functools.partial(lowered, low=1),) if int(tensor) > 1 else ()
+    return ways_below(int(tensor), least=1)
 
 
 def _is_whole(tensor: torch.Tensor) -> bool:

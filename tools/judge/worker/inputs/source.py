@@ -40,7 +40,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
     with_one_row,
     with_outliers,
 )
-from ridgeline.tools.judge.worker.inputs.variation import Way, ways_to_vary
+from ridgeline.tools.judge.worker.inputs.variation import Way, ways_beyond, ways_to_vary
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.vocabulary import DeviceKind
@@ -70,7 +70,7 @@ class SecretSource:
         self._orders = tuple(_common_order(a, b) for a, b in pairs)
         self._whole = tuple(not t.is_floating_point() for t in first)
         self._distinct = tuple(is_whole and are_distinct(t) for is_whole, t in zip(self._whole, first, strict=True))
-        self._ways = {i: self._ways_of(i, t) for i, t in enumerate(first) if self._alike[i] or self._whole[i]}
+        self._ways = {i: self._ways_of(i, pair) for i, pair in enumerate(pairs) if self._alike[i] or self._whole[i]}
         self._refused: set[int] = set()  # inputs whose other values the reference refuses; a transform leaves them too
         self._only: int | None = None
         self._draws_each: bool | None = None
@@ -78,6 +78,8 @@ class SecretSource:
         self._traits = tuple(Traits.of(t, order) for t, order in zip(first, self._orders, strict=True))
         self.inputs_of_signs: Mapping[Distribution, frozenset[int]] = {}
         """The inputs that get other signs in a timed set; none until it is known which the reference takes."""
+        self.inputs_apart: Sequence[frozenset[int]] = ()
+        """The inputs that a timed set may have of another draw, by trial `alone_NAME`; none until that is known."""
 
     def draw_from(self, secret: bytes) -> None:
         """Draw from another secret from now on; the mixtures' weights stay, which are as secret and cost a renewal's time."""
@@ -92,8 +94,10 @@ class SecretSource:
         second = self._reference.draw_inputs(2)
         return first, second, watch.seconds()
 
-    def _ways_of(self, index: int, tensor: torch.Tensor) -> tuple[Way, ...]:
-        return ways_to_vary(tensor, self._orders[index]) if self._alike[index] else (_as_drawn,)
+    def _ways_of(self, index: int, draws: tuple[torch.Tensor, torch.Tensor]) -> tuple[Way, ...]:
+        if self._alike[index]:
+            return ways_to_vary(draws[0], self._orders[index])
+        return (*ways_beyond(draws), _as_drawn)
 
     @property
     def varied(self) -> tuple[int, ...]:
@@ -243,8 +247,15 @@ class SecretSource:
         """Return a filling whose chosen sets have another distribution."""
         left = [replace(t, is_left=t.is_left or i in self._refused) for i, t in enumerate(self._traits)]
         generator = functools.partial(self._labelled_generator, label)
+        alone = [index for index, kind in chosen.items() if kind is Distribution.ALONE and self.inputs_apart]
         return Distributed(
-            filling=filling, chosen=chosen, traits=tuple(left), generator=generator, with_signs=self.inputs_of_signs
+            filling=filling,
+            chosen=chosen,
+            traits=tuple(left),
+            generator=generator,
+            with_signs=self.inputs_of_signs,
+            apart={index: self.rng(f"{label}:apart:{index}").choice(self.inputs_apart) for index in alone},
+            wholly=frozenset(i for i, t in enumerate(left) if t.is_symmetric or t.order or self._distinct[i]),
         )
 
     def rng(self, label: str) -> random.Random:

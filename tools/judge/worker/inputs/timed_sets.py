@@ -34,6 +34,9 @@ class Filling(Protocol):
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
 
+    def another(self, index: int, argument: int, view: torch.Tensor) -> torch.Tensor:
+        """Return other contents for one input of a set than `write` gives it: of another draw, or mixed otherwise."""
+
 
 def is_intact(filling: Filling, index: int, views: Tensors) -> bool:
     """Return whether the views of a set still hold what `write` put there, bit by bit."""
@@ -52,6 +55,10 @@ class Draws:
         """Fill the views of one set."""
         for view, value in zip(views, self.draw(index), strict=True):
             view.copy_(value)
+
+    def another(self, index: int, argument: int, view: torch.Tensor) -> torch.Tensor:
+        """Return one input of a draw that no set has."""
+        return self.draw(-1 - index)[argument].to(view.dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +79,22 @@ class Mixtures:
 
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
-        start = self.offsets[index]
-        for i, (view, a, b) in enumerate(zip(views, self.first, self.second, strict=True)):
-            self._blend(self.blends[i], view, (a, b), start)
-            finite = self.finite[i]
-            if finite is not None:
-                torch.where(finite, view, a, out=view)
-            if self.orders[i]:
-                view.copy_(in_order(view, self.orders[i]))
+        for i, view in enumerate(views):
+            self._write_one(i, view, self.offsets[index])
+
+    def another(self, index: int, argument: int, view: torch.Tensor) -> torch.Tensor:
+        """Return one input with other weights: with the same ones, copies of each other stay copies."""
+        other = torch.empty_like(view)
+        self._write_one(argument, other, (self.offsets[index] + OFFSETS // 2) % OFFSETS)
+        return other
+
+    def _write_one(self, i: int, view: torch.Tensor, start: int) -> None:
+        first, finite = self.first[i], self.finite[i]
+        self._blend(self.blends[i], view, (first, self.second[i]), start)
+        if finite is not None:
+            torch.where(finite, view, first, out=view)
+        if self.orders[i]:
+            view.copy_(in_order(view, self.orders[i]))
 
     def _blend(self, blend: Blend, view: torch.Tensor, draws: tuple[torch.Tensor, torch.Tensor], start: int) -> None:
         if blend is Blend.SYMMETRIC:

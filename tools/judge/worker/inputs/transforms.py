@@ -19,6 +19,7 @@ _OUTLIER_ROWS = 0.25
 _OUTLIER_ROOM = 64  # an outlier is at most the type's largest number over this
 _SEGMENTS = 16  # a tweaked input of one dimension differs in this part of it
 _RUNS = 64  # a run is this part of a row
+_SCATTERED = 1 / 8  # of a row's elements
 
 
 def shifted(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
@@ -102,6 +103,23 @@ def outlier_values(
     sizes = (sizes * max(1.0, rms)).clamp_max(largest / _OUTLIER_ROOM)
     is_negative = torch.rand(shape, generator=generator, device=generator.device) < 0.5
     return (torch.where(is_negative, -sizes, sizes) if has_negative else sizes).to(dtype)
+
+
+def parts(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return which elements to replace: whole rows, an eighth of others' elements, a run of a 64th in each of the rest.
+
+    Who samples a row to learn whether it changed finds some, and takes others for what they were.
+    """
+    rows = tensor.reshape(-1, tensor.shape[-1] if tensor.dim() else 1)
+    count, width = rows.shape
+    kind, start = (torch.rand(count, 1, generator=generator, device=generator.device) for _ in range(2))
+    scattered = torch.rand(rows.shape, generator=generator, device=generator.device) < _SCATTERED
+    length = max(1, width // _RUNS)
+    first = (start * (width - length + 1)).long()
+    places = torch.arange(width, device=generator.device)
+    run = (places >= first) & (places < first + length)
+    chosen = torch.where(kind < 2 / 3, scattered, run) | (kind < 1 / 3)
+    return chosen.view(tensor.shape)
 
 
 def with_one_slice(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

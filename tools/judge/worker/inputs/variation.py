@@ -1,4 +1,4 @@
-"""Other values for the inputs that `get_inputs` always gives alike: tables, masks, lengths, zeros.
+"""Other values for the inputs that `get_inputs` always gives alike, tables, masks, lengths, zeros, and for drawn masks.
 
 A kernel has to compute from these inputs too. Other values stay within what such an input may hold: between its
 smallest and its largest value, in its order, with its zeros and its symmetry, and no index above the one in its place.
@@ -12,12 +12,22 @@ from collections.abc import Callable
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.structure import are_distinct, has_structural_zeros, is_binary, is_symmetric
+from ridgeline.tools.judge.worker.inputs.structure import (
+    are_distinct,
+    has_structural_zeros,
+    is_binary,
+    is_symmetric,
+    order_of,
+)
 
 Way = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
+_MaskWay = Callable[..., torch.Tensor]  # also with `share`
 
 _FLIPPED = 0.125  # of a mask's elements: enough to show in every row, and rarely a whole row
-_LEAST_FACTOR = 0.5
+_FEW_FLIPPED = 1 / 64
+_FACTORS = ((0.5, 1.0), (0.91, 1.0), (0.99, 1.0), (1.0, 1.1))
+"""Ranges of the factors of what is scaled. A reference that asserts a lower bound takes a narrower one, or larger values."""
+_LARGEST_OF_ZEROS = (1.0, 0.01)
 
 
 def ways_to_vary(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
@@ -25,7 +35,7 @@ def ways_to_vary(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
     if tensor.numel() == 0:
         return ()
     if tensor.dtype == torch.bool:
-        return (_flipped, _with_more, _with_fewer)
+        return ways_of_masks(tensor)
     if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
         return ()  # a mask of infinities
     if tensor.is_floating_point() and is_binary(tensor):
@@ -35,60 +45,130 @@ def ways_to_vary(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
     return _ways_of_floats(tensor) if tensor.is_floating_point() else _ways_of_integers(tensor)
 
 
+def ways_of_masks(mask: torch.Tensor) -> tuple[Way, ...]:
+    """Return the ways in which a mask may be changed: elements flipped, only set, only cleared; then fewer of them."""
+    ways: list[_MaskWay] = [_with_more] if not bool(mask.all()) else []
+    ways += [_with_fewer] if bool(mask.any()) else []
+    wide = ways if len(ways) == 1 else [_flipped, *ways]
+    shares = ((_FLIPPED, wide), (_FEW_FLIPPED, ways))
+    return tuple(functools.partial(way, share=share) for share, each in shares for way in each)
+
+
+def ways_beyond(draws: tuple[torch.Tensor, torch.Tensor]) -> tuple[Way, ...]:
+    """Return the ways to change an input beyond what two draws of it show, the likeliest first.
+
+    A mask has no shape that a kernel may rely on. Whole numbers above 0 may be 0 or 1, unless a row is in order or a
+    permutation.
+    """
+    first, second = draws
+    if first.numel() == 0 or first.is_floating_point() or first.is_complex():
+        return ()
+    if first.dtype == torch.bool:
+        return ways_of_masks(first)
+    lowest = min(int(first.min()), int(second.min()))
+    is_structured = are_distinct(first) or order_of(first) != 0
+    bounds = sorted({low for low in (0, 1, -(-lowest // 2)) if low < lowest}) if not is_structured else ()
+    return tuple(functools.partial(_some_lowered, low=low) for low in bounds)
+
+
 def _ways_of_floats(tensor: torch.Tensor) -> tuple[Way, ...]:
     low, high = float(tensor.min()), float(tensor.max())
-    if low == high == 0:
-        return (_uniform,)  # nothing is known of such an input; zeros alone are no structure
+    if low == high == 0:  # nothing is known of such an input; zeros alone are no structure
+        return tuple(functools.partial(_uniform, largest=largest) for largest in _LARGEST_OF_ZEROS)
+    scaled = tuple(functools.partial(_scaled, factors=factors) for factors in _FACTORS)
     if low == high == 1 and tensor.dim() > 1:
-        return (_with_zeros, _scaled)  # a mask, or else weights
+        return (functools.partial(_with_zeros, share=_FLIPPED), *scaled)  # a mask, or else weights
     if is_symmetric(tensor):
-        return (_scaled_on_both_sides,)
-    return (_scaled,) if low == high or has_structural_zeros(tensor) else (_mixed_rows,)
+        return tuple(functools.partial(_scaled_on_both_sides, factors=factors) for factors in _FACTORS)
+    return scaled if low == high or has_structural_zeros(tensor) else (_mixed_rows, *scaled[1:])
 
 
 def _ways_of_integers(tensor: torch.Tensor) -> tuple[Way, ...]:
     low, high = int(tensor.min()), int(tensor.max())
     if low == high:
-        return tuple(functools.partial(lowered, low=least) for least in (0, 1) if least < low)
-    return (_mixed_up,) if are_distinct(tensor) else (functools.partial(lowered, low=low),)
+        return ways_below(low, least=0)
+    return (_mixed_up,) if are_distinct(tensor) else (functools.partial(lowered, low=low), _lowered_by_one)
+
+
+def ways_below(value: int, *, least: int) -> tuple[Way, ...]:
+    """Return the ways to lower numbers that are this value or more, ever less: a reference may assert a lower bound."""
+    bounds = (least, 1, -(-value // 2), value - value // 8, value - 1)
+    return tuple(
+        functools.partial(lowered, low=low) for low in sorted({each for each in bounds if least <= each < value})
+    )
 
 
 def _random(shape: torch.Size | tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return torch.rand(shape, generator=generator, device=generator.device)
 
 
-def _flipped(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return tensor ^ (_random(tensor.shape, generator) < _FLIPPED)
+def _with_one(tensor: torch.Tensor, value: float, generator: torch.Generator) -> torch.Tensor:
+    """Write a value into one secret place of several: a reference that refuses it shows that in every draw."""
+    if tensor.numel() < 2:
+        return tensor
+    flat = tensor.reshape(-1)
+    flat[torch.randint(flat.numel(), (1,), generator=generator, device=generator.device)] = value
+    return flat.view(tensor.shape)
 
 
-def _with_more(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return tensor | (_random(tensor.shape, generator) < _FLIPPED)
+def _with_rows(changed: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return a changed mask whose rows are all set, or all clear, only where they were so before.
+
+    A softmax over nothing is NaN, by chance: a reference takes some draws then, and refuses others.
+    """
+    if mask.dim() == 0:
+        return changed
+    is_lost = (changed.all(-1, keepdim=True) & ~mask.all(-1, keepdim=True)) | (
+        mask.any(-1, keepdim=True) & ~changed.any(-1, keepdim=True)
+    )
+    return torch.where(is_lost, mask, changed)
 
 
-def _with_fewer(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return tensor & (_random(tensor.shape, generator) >= _FLIPPED)
+def _chosen(tensor: torch.Tensor, generator: torch.Generator, share: float) -> torch.Tensor:
+    """Return a secret share of a tensor's elements: one at least of as many as the share is of."""
+    chosen = (_random(tensor.shape, generator) < share).flatten()
+    if chosen.numel() * share >= 1:
+        chosen[torch.randint(chosen.numel(), (1,), generator=generator, device=generator.device)] = True
+    return chosen.view(tensor.shape)
 
 
-def _with_zeros(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return torch.where(_random(tensor.shape, generator) < _FLIPPED, torch.zeros_like(tensor), tensor)
+def _flipped(tensor: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
+    return _with_rows(tensor ^ _chosen(tensor, generator, share), tensor)
 
 
-def _uniform(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return _random(tensor.shape, generator).to(tensor.dtype)
+def _with_more(tensor: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
+    return _with_rows(tensor | _chosen(tensor, generator, share), tensor)
 
 
-def _factors(shape: torch.Size | tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    return _LEAST_FACTOR + (1 - _LEAST_FACTOR) * _random(shape, generator)
+def _with_fewer(tensor: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
+    return _with_rows(tensor & ~_chosen(tensor, generator, share), tensor)
 
 
-def _scaled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return tensor * _factors(tensor.shape, generator).to(tensor.dtype)
+def _with_zeros(tensor: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
+    return torch.where(_chosen(tensor, generator, share), torch.zeros_like(tensor), tensor)
 
 
-def _scaled_on_both_sides(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _uniform(tensor: torch.Tensor, generator: torch.Generator, *, largest: float) -> torch.Tensor:
+    return (largest * _random(tensor.shape, generator)).to(tensor.dtype)
+
+
+def _factors(
+    shape: torch.Size | tuple[int, ...], generator: torch.Generator, within: tuple[float, float]
+) -> torch.Tensor:
+    least, most = within
+    return _with_one(least + (most - least) * _random(shape, generator), least, generator)
+
+
+def _scaled(tensor: torch.Tensor, generator: torch.Generator, *, factors: tuple[float, float]) -> torch.Tensor:
+    return tensor * _factors(tensor.shape, generator, factors).to(tensor.dtype)
+
+
+def _scaled_on_both_sides(
+    tensor: torch.Tensor, generator: torch.Generator, *, factors: tuple[float, float]
+) -> torch.Tensor:
     """Return D A D: symmetric as it was, and as definite."""
-    factors = _factors((tensor.shape[-1],), generator)
-    return tensor * torch.outer(factors, factors).to(tensor.dtype)
+    diagonal = _factors((tensor.shape[-1],), generator, factors)
+    return tensor * torch.outer(diagonal, diagonal).to(tensor.dtype)
 
 
 def _mixed_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -111,7 +191,19 @@ def lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> to
     """Return whole numbers between `low` and the tensor's: a smaller index or length is still valid."""
     room = tensor.long() - low
     drawn = torch.rand(tensor.shape, generator=generator, device=generator.device, dtype=torch.float64)
-    return (low + (drawn * (room + 1)).long().clamp_max(room)).to(tensor.dtype)
+    return _with_one((low + (drawn * (room + 1)).long().clamp_max(room)).to(tensor.dtype), low, generator)
+
+
+def _some_lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> torch.Tensor:
+    """Return whole numbers a share of which is lowered, one at least to `low`, below all that is drawn."""
+    changed = torch.where(_chosen(tensor, generator, _FLIPPED), lowered(tensor, generator, low=low), tensor)
+    return _with_one(changed, low, generator)
+
+
+def _lowered_by_one(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return whole numbers about half of which are one less, none below the smallest."""
+    is_less = (_random(tensor.shape, generator) < 1 / 2) & (tensor > tensor.min())
+    return tensor - is_less.to(tensor.dtype)
 
 
 def _gaps(tensor: torch.Tensor, order: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -28,12 +28,77 @@ def test_lengths_whose_zero_is_refused_begin_at_one() -> None:
     assert (int(lengths.min()) >= 1, int(lengths.max()) <= 16, not found.domain.skipped) == (True, True, True)
 
 
+@pytest.mark.parametrize("least", [1000, 1700, 2047])
+def test_lengths_of_which_a_lower_bound_is_asserted_are_lowered_to_above_it(least: int) -> None:
+    body = (
+        f"assert int(lengths.min()) >= {least}",
+        "return (x * (torch.arange(2048) < lengths[:, None])).sum(-1) / lengths",
+    )
+    found = made("x, lengths", "torch.rand(16, 2048), torch.full((16,), 2048)", *body)
+    assert not found.domain.not_varied and not found.domain.skipped
+    for trial in ("a", "b", "c"):
+        assert least <= int(found.source.nominal(trial)[1].min()) < 2048
+
+
+@pytest.mark.parametrize("least", [0.9, 0.95, 1.0])
+def test_factors_of_which_a_range_is_asserted_are_scaled_within_it(least: float) -> None:
+    body = f"assert bool(((t >= {least}) & (t < 1.1)).all())", "return torch.softmax(x / t[:, None], -1)"
+    found = made("x, t", "torch.randn(16, 64), torch.ones(16)", *body)
+    assert not found.domain.not_varied
+    assert bool((found.source.nominal("a")[1] != 1).any())
+
+
+def test_a_mask_that_may_lose_few_elements_loses_few() -> None:
+    body = "assert float(mask.float().mean()) > 0.95", "return torch.where(mask, x, 0.0).sum(-1)"
+    found = made("x, mask", "torch.randn(32, 64), torch.ones(32, 64, dtype=torch.bool)", *body)
+    assert not found.domain.not_varied and 0.95 < float(found.source.nominal("a")[1].float().mean()) < 1
+
+
+PREFIX = "torch.randn(16, 64), torch.arange(64)[None] < torch.randint(8, 32, (16, 1))"
+
+
+def test_a_drawn_mask_has_elements_flipped_and_no_row_is_lost() -> None:
+    found = made("x, mask", PREFIX, "return x.masked_fill(~mask, -torch.inf).softmax(-1)")
+    given, (_, mask) = found.source.given("a")[1], found.source.nominal("a")
+    assert 0.05 < float((mask != given).float().mean()) < 0.25 and bool(mask.any(-1).all())
+    assert not torch.equal(mask.cummin(-1).values, mask), "no prefix any more"
+    _, as_given = found.book.case("nominal_1").inputs
+    assert torch.equal(as_given.cummin(-1).values, as_given)
+
+
+def test_a_drawn_mask_whose_shape_the_reference_asserts_stays_as_drawn() -> None:
+    body = "assert torch.equal(mask.cummin(-1).values, mask)", "return x.masked_fill(~mask, 0.0)"
+    found = made("x, mask", PREFIX, *body)
+    mask = found.source.nominal("a")[1]
+    assert torch.equal(mask, found.source.given("a")[1]) and not found.domain.not_varied
+
+
+@pytest.mark.parametrize(("body", "least"), [("x.sum(-1) * n", 0), ("x.sum(-1) / n", 1)])
+def test_drawn_whole_numbers_above_0_are_lowered_in_part(body: str, least: int) -> None:
+    found = made("x, n", "torch.randn(64, 4), torch.randint(20, 40, (64,))", f"return {body}")
+    given, lowered = found.source.given("a")[1], found.source.nominal("a")[1]
+    assert int(lowered.min()) == least and 0 < float((lowered != given).float().mean()) < 0.4
+
+
 def test_an_input_whose_other_values_are_refused_is_kept_and_named() -> None:
     body = "if bool((table != table[0]).any()):", "    raise ValueError('no')", "return x + table + shift"
     inputs = "torch.randn(9), torch.full((9,), 3.0), torch.full((9,), 8.0)"
     found = made("x, table, shift", inputs, *body)
     assert list(found.domain.not_varied) == ["table"] and "no" in found.domain.not_varied["table"]
     assert not torch.equal(found.source.nominal("a")[2], found.source.given("a")[2])
+
+
+def test_whole_numbers_that_trials_hold_are_told() -> None:
+    found = made("x, i, flag", "torch.randn(9), torch.arange(-3, 6), torch.rand(9) > 0.5", "return x.abs() + i * flag")
+    assert [(each.name, each.low, each.high) for each in found.domain.whole_numbers] == [("i", -3, 5)]
+
+
+def test_inputs_come_apart_where_several_change() -> None:
+    assert made("a, b", "torch.randn(9), torch.randn(9)", "return a * b").domain.inputs_apart == (
+        frozenset({0}),
+        frozenset({1}),
+    )
+    assert not made("a", "torch.randn(9)", "return a * 2").domain.inputs_apart
 
 
 def test_a_reference_that_refuses_mixtures_gets_a_draw_for_each_set() -> None:
@@ -61,7 +126,7 @@ LOSES = 'raise RuntimeError("CUDA error: device-side assert triggered")'
             "x, n, m",
             "torch.rand(64, 16), torch.full((64,), 16), torch.full((64,), 9)",
             "bool((n != 16).any())",
-            ["other inputs", "other n, way 0", "other n, way 1"],
+            ["other inputs", *(f"other n, way {i}" for i in range(5))],
             {"n"},
         ),
         (

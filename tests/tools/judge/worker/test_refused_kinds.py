@@ -1,0 +1,88 @@
+"""The kinds of a block's contents that a reference refuses: named where it takes nominal ones, else nobody's but the user's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.tools.judge.worker.test_renewal import N_SETS, Renewed
+
+from ridgeline.tools.judge.worker.inputs.distributions import Distribution
+from ridgeline.tools.judge.worker.refused_kinds import as_skipped, refused_kinds
+from ridgeline.tools.judge.worker.timed_kinds import ParameterKind, TimedKinds
+
+KINDS = TimedKinds(
+    inputs=(Distribution.SHIFTED, Distribution.OUTLIERS),
+    slow_inputs=(Distribution.INTEGERS,),
+    parameters=(ParameterKind.ORDER_ONE,),
+)
+
+
+def found(renewed: Renewed) -> dict[str, str]:
+    return refused_kinds(renewed.renewal, renewed.reference, renewed.memory)
+
+
+@pytest.mark.parametrize(
+    "refuse", ["assert float(x.abs().max()) < 100, 'large'", "torch.cholesky_bad(x) if x.abs().max() > 100 else 0"]
+)
+def test_the_kind_is_named_that_the_reference_refuses(refuse: str) -> None:
+    renewed = Renewed(work=refuse)
+    renewed.renewal.kinds = KINDS
+    renewed.renewal.write(range(N_SETS), ("shifted", "integers"), 2)
+    assert found(renewed) == {}
+    renewed.renewal.write(range(N_SETS), ("shifted", "outliers"), 2)
+    refused = found(renewed)
+    assert list(refused) == ["outliers"]
+    [skipped] = as_skipped(refused)
+    assert skipped.name == "timed outliers" and skipped.reason.startswith("forward() raised ")
+
+
+def test_nominal_contents_that_are_refused_take_no_kind_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    renewed = Renewed(work="assert not hasattr(torch, 'refuses_in_this_test')")
+    renewed.renewal.kinds = TimedKinds(inputs=KINDS.inputs)
+    renewed.renewal.write(range(N_SETS))
+    monkeypatch.setattr(torch, "refuses_in_this_test", True, raising=False)
+    assert renewed.renewal.telling and found(renewed) == {}
+
+
+def test_a_kind_of_parameters_is_named_beside_nominal_inputs() -> None:
+    renewed = Renewed(work="assert float(self.scale.abs().max()) < 0.1")
+    renewed.renewal.kinds = KINDS
+    renewed.renewal.write(range(N_SETS), ("parameter:order_one",), 2)
+    refused = found(renewed)
+    assert list(refused) == ["parameter:order_one"]
+    assert as_skipped(refused)[0].name == "timed order_one of parameters"
+    renewed.renewal.leave_out(refused)
+    assert renewed.renewal.kinds.names == ("shifted", "outliers", "integers")
+    assert renewed.renewal.kinds.refused == refused
+
+
+def test_float64_alone_may_be_refused_too() -> None:
+    renewed = Renewed(work="assert x.dtype == torch.float32 or float(x.abs().max()) < 100")
+    renewed.renewal.kinds = KINDS
+    renewed.renewal.write(range(N_SETS), ("outliers",), 1)
+    assert list(found(renewed)) == ["outliers"]
+
+
+def test_what_is_left_out_is_in_no_later_block() -> None:
+    renewed = Renewed()
+    renewed.renewal.kinds = TimedKinds(inputs=(Distribution.OUTLIERS, Distribution.SHIFTED))
+    renewed.renewal.leave_out({"outliers": "AssertionError"})
+    for _ in range(6):
+        renewed.renewal.write(range(N_SETS))
+        assert set(renewed.renewal.telling.values()) == {Distribution.SHIFTED}
+
+
+def test_a_set_that_is_given_the_inputs_of_another_has_its_kind() -> None:
+    renewed = Renewed(work="assert float(x.abs().max()) < 100")
+    renewed.renewal.kinds = KINDS
+    renewed.renewal.write(range(N_SETS), ("outliers",), 1)
+    renewed.renewal.draw_next()
+    renewed.renewal.supersede(N_SETS - 1, 0)
+    assert set(renewed.renewal.telling) == {0, N_SETS - 1} and list(found(renewed)) == ["outliers"]
+    renewed.renewal.supersede(0, 1)
+    assert set(renewed.renewal.telling) == {N_SETS - 1}
+
+
+def test_a_kind_that_is_refused_when_the_problem_is_loaded_is_named() -> None:
+    kinds = Renewed(work="assert float(x.abs().max()) < 100").find_kinds("shifted", "outliers")
+    assert kinds.names == ("shifted",) and list(kinds.refused) == ["outliers"]

@@ -1,0 +1,90 @@
+"""Other values for inputs, in the widest way that the reference takes: tried all at once, then one input after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.grading.case import NOMINAL, TWEAKED
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.inputs.source import SecretSource
+
+_FIRST_VARIED = (NOMINAL[0], TWEAKED[0])  # the first trials to change inputs that `get_inputs` gives alike
+_MORE_DRAWS = 4
+"""Further draws on which a way has to be taken, once one was refused: a bound that it just reaches, some draws leave."""
+_NOT_TOGETHER = "together with others, other values are outside the reference's domain"
+_REFUSED_DRAWS = "some of its other values are outside the reference's domain"
+_TOGETHER, _TOGETHER_AGAIN = "other inputs", "other inputs, each accepted alone"
+_CONSTANT = "its values are a mask or indices, and are always these"
+
+Objection = Callable[[str, str], str]
+"""Returns why the reference gives nothing for a trial, "" when it does; the second argument names what is tried."""
+Takes = Callable[[Tensors, str], bool]
+"""Returns whether the reference takes inputs; the second argument names what is tried."""
+
+
+class OtherInputs:
+    """Finds the way in which each input is changed that `get_inputs` does not change, or not enough."""
+
+    def __init__(
+        self,
+        source: SecretSource,
+        book: CaseBook,
+        names: tuple[str, ...],
+        *,
+        objection: Objection,
+        takes: Takes,
+    ) -> None:
+        """Try nothing yet; `names` are the inputs'."""
+        self._source = source
+        self._book = book
+        self._names = names
+        self._objection = objection
+        self._takes = takes
+        self._kept: dict[str, str] = {}
+
+    def settle(self) -> dict[str, str]:
+        """Return the inputs that hold the same values everywhere, by name with the reason."""
+        source = self._source
+        if self._refuses_together(_TOGETHER):
+            for index in source.varied:
+                self._settle_input(index)
+            if self._refuses_together(_TOGETHER_AGAIN):
+                for index in source.varied:
+                    self._leave(index, _NOT_TOGETHER)
+        for index in source.kept:
+            self._kept.setdefault(self._names[index], _CONSTANT)
+        return self._kept
+
+    def _refuses_together(self, what: str) -> bool:
+        """Return whether the reference refuses the inputs as they are changed now, all at once."""
+        return bool(self._source.varied) and any(self._objections(what))
+
+    def _settle_input(self, index: int) -> None:
+        ways = 0
+        while index in self._source.varied:
+            what = f"other {self._names[index]}, way {ways}"
+            with self._source.varying_only(index):
+                objection = next(filter(None, self._objections(what)), "") or self._objection_to_draws(what)
+                self._book.forget(*_FIRST_VARIED)
+            if not objection:
+                return
+            self._source.give_up_way(index)
+            ways += 1
+            if index not in self._source.varied:
+                self._leave(index, objection)
+
+    def _objections(self, what: str) -> list[str]:
+        return [self._objection(trial, what) for trial in _FIRST_VARIED]
+
+    def _objection_to_draws(self, what: str) -> str:
+        draws = (self._source.nominal(f"{what}, draw {i}") for i in range(_MORE_DRAWS))
+        return "" if all(self._takes(inputs, what) for inputs in draws) else _REFUSED_DRAWS
+
+    def _leave(self, index: int, why: str) -> None:
+        """Leave an input as `get_inputs` gives it; one that it always gives alike is named."""
+        while index in self._source.varied:
+            self._source.give_up_way(index)
+        self._book.forget(*_FIRST_VARIED)
+        if index in self._source.kept:
+            self._kept[self._names[index]] = why
