@@ -58,7 +58,7 @@ class Judged:
         self.book = CaseBook(reference, self.source, memory, budget_bytes=1 << 24)
         self.domain = Domain(self.book, reference, self.source, memory)
         self.examiner = Examiner(self.book, self.domain.names, memory, reference, PrecisionClass.FP32)
-        effects = Effects(self.book, self.source, reference, self.examiner.passes)
+        effects = Effects(self.book, self.source, reference, self.examiner.passed_by, self.examiner.names)
         self.without_effect = effects.without(self.domain.name_of, self.domain.scalar_names)
 
 
@@ -99,6 +99,26 @@ def test_a_branch_that_no_parameter_can_raise_is_named() -> None:
 def test_an_argument_that_is_never_read_is_named() -> None:
     judged = Judged("x, y", f"{X}, {X}", "F.gelu(x) * self.w", "self.w = nn.Parameter(torch.ones(64))")
     assert list(judged.without_effect) == ["y"]
+
+
+def test_an_argument_that_hides_in_one_of_several_outputs_is_named_with_it() -> None:
+    """Each output is the work that was asked for: that another one shows the argument says nothing of this one."""
+    judged = Judged("x", X, "F.gelu(x) @ self.w, torch.tanh(self.w) + 1e-9 * (x.T @ torch.tanh(x))", WEIGHT)
+    second = judged.examiner.names[1]
+    reason = f"other values in its place alone change {second} by less than the gate"
+    assert judged.without_effect == {"x": reason}
+
+
+def test_a_parameter_does_not_pass_for_itself_after_a_small_step() -> None:
+    judged = Judged("x", X, "F.gelu(x) @ self.w, self.w + 2e-8 * (x.T @ torch.tanh(x))", WEIGHT)
+    case = judged.book.case("nominal_0")
+    product, stepped = (e.values.float() for e in case.expected)
+    assert judged.examiner.passed_by((product, stepped), case) == (True, True)
+    assert judged.examiner.passed_by((product, case.parameters["w"]), case) == (True, False)
+
+
+def test_an_output_that_does_not_depend_on_an_argument_hides_nothing() -> None:
+    assert Judged("x", X, "F.gelu(x) @ self.w, self.w * 2", WEIGHT).without_effect == {}
 
 
 def test_an_alone_trial_changes_one_argument() -> None:
