@@ -159,6 +159,7 @@ class Judge:
             examiner = self._examiner
             effects = Effects(self._book, self._secrets, self.reference, examiner.passed_by, examiner.names)
             found[Label.PARAMETER_WITHOUT_EFFECT] = effects.without(self._domain.name_of, self._domain.scalar_names)
+            found[Label.NOT_VARIED] |= effects.constant_outputs(self._domain.names)
         return tuple(
             SkippedTrial(name=name if label is Label.TRIAL_SKIPPED else f"{label} {name}", reason=why, label=label)
             for label, named in found.items()

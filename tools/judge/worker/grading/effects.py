@@ -1,4 +1,7 @@
-"""The arguments whose change the comparison would not notice: a kernel may leave out what they take part in."""
+"""The arguments whose change the comparison would not notice, and the outputs that never change.
+
+A kernel may leave out what such arguments take part in, and what such outputs are made of.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ _LIMIT_S = 3.0
 """Time for all arguments; a model of hundreds of slow layers has the rest of them looked at together."""
 _DRAWS = 8
 _ALL = "the output"
+_CONSTANT = "it is the same in every trial: a kernel may write it without the work that it takes"
 
 PassedBy = Callable[[Tensors, Case], tuple[bool, ...]]
 
@@ -37,6 +41,7 @@ class Effects:
         self._passed_by = passed_by
         self._outputs = outputs
         self._usual: dict[str, Tensors] = {}  # what the reference gives for a trial: only several outputs are compared
+        self._never_changed = set(range(len(outputs))) if len(outputs) > 1 else set()
 
     def without(
         self, names: Callable[[ArgumentKey], str], scalar_names: Sequence[str] = (), *, limit_s: float = _LIMIT_S
@@ -53,6 +58,19 @@ class Effects:
             found |= {names(argument): _reason(where) for argument in changing}
         self._usual.clear()
         return found | self._scalars_without(scalar_names)
+
+    def constant_outputs(self, trials: Sequence[str]) -> dict[str, str]:
+        """Return those of several outputs that are alike in all of these trials, by name with the reason.
+
+        Call it after `without`: an output that changed there is not looked at again.
+        """
+        first = self._book.case(NOMINAL[0]).expected
+        for trial in trials:
+            if not self._never_changed:
+                break
+            expected = self._book.case(trial).expected
+            self._never_changed = {i for i in self._never_changed if equal_bits(expected[i].values, first[i].values)}
+        return {self._outputs[i]: _CONSTANT for i in sorted(self._never_changed)}
 
     def _scalars_without(self, names: Sequence[str]) -> dict[str, str]:
         given = self._reference.scalars
@@ -98,7 +116,10 @@ class Effects:
                 outputs = self._reference.run(inputs)
             except ProblemError:
                 return _Look(passed=nothing, changed=nothing)
-            changed = tuple(not equal_bits(new, was) for new, was in zip(outputs, usual, strict=True)) if usual else nothing
+            changed = (
+                tuple(not equal_bits(new, was) for new, was in zip(outputs, usual, strict=True)) if usual else nothing
+            )
+            self._never_changed -= {index for index, is_other in enumerate(changed) if is_other}
             return _Look(passed=self._passed_by(outputs, case), changed=changed)
 
     def _usual_outputs(self, case: Case) -> Tensors:

@@ -60,6 +60,7 @@ class Judged:
         self.examiner = Examiner(self.book, self.domain.names, memory, reference, PrecisionClass.FP32)
         effects = Effects(self.book, self.source, reference, self.examiner.passed_by, self.examiner.names)
         self.without_effect = effects.without(self.domain.name_of, self.domain.scalar_names)
+        self.constant_outputs = effects.constant_outputs(self.domain.names)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,8 @@ class Judged:
 )  # fmt: skip
 def test_an_ordinary_reference_gets_no_label(names: str, inputs: str, body: str, init: str) -> None:
     judged = Judged(names, inputs, body, init)
-    assert (judged.domain.skipped, judged.domain.not_varied, judged.without_effect) == ({}, {}, {})
+    found = (judged.domain.skipped, judged.domain.not_varied, judged.without_effect, judged.constant_outputs)
+    assert found == ({}, {}, {}, {})
 
 
 @pytest.mark.parametrize("scale", ["torch.full((64,), 1e-6)", "torch.zeros(())"], ids=["layer scale", "residual gain"])
@@ -119,6 +121,14 @@ def test_a_parameter_does_not_pass_for_itself_after_a_small_step() -> None:
 
 def test_an_output_that_does_not_depend_on_an_argument_hides_nothing() -> None:
     assert Judged("x", X, "F.gelu(x) @ self.w, self.w * 2", WEIGHT).without_effect == {}
+
+
+@pytest.mark.parametrize(
+    ("flag", "is_constant"), [("x.abs().max() < 1e6", True), ("x.max() < 5", False), ("(x * 2).sum()", False)]
+)
+def test_one_of_several_outputs_that_no_trial_changes_is_named(flag: str, is_constant: bool) -> None:
+    judged = Judged("x", X, f"F.gelu(x) @ self.w, {flag}", WEIGHT)
+    assert list(judged.constant_outputs) == ([judged.examiner.names[1]] if is_constant else [])
 
 
 def test_an_alone_trial_changes_one_argument() -> None:
