@@ -156,8 +156,10 @@ class Judge:
         """Return what no candidate of this problem meets: trials, other values of arguments, effects of arguments."""
         found = {Label.TRIAL_SKIPPED: self._domain.skipped, Label.NOT_VARIED: self._domain.not_varied}
         if self._examiner.degenerate is None:
-            effects = Effects(self._book, self._secrets, self.reference, self._examiner.passes)
+            examiner = self._examiner
+            effects = Effects(self._book, self._secrets, self.reference, examiner.passed_by, examiner.names)
             found[Label.PARAMETER_WITHOUT_EFFECT] = effects.without(self._domain.name_of, self._domain.scalar_names)
+            found[Label.NOT_VARIED] |= effects.constant_outputs(self._domain.names)
         return tuple(
             SkippedTrial(name=name if label is Label.TRIAL_SKIPPED else f"{label} {name}", reason=why, label=label)
             for label, named in found.items()
