@@ -99,6 +99,7 @@ class Description(Record):
     torch_version: str
     module: ModuleContract | None = None  # interface module alone
     skipped_trials: tuple[SkippedTrial, ...] = ()
+    weights_show: bool = True  # other parameters and buffers change the outputs, so a call with others has to differ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,9 @@ class Effects:
         self._passed_by = passed_by
         self._outputs = outputs
         self._usual: dict[str, Tensors] = {}  # what the reference gives for a trial: only several outputs are compared
+        self._shown: set[ArgumentKey] = set()  # the arguments of whose changes one showed in some output
+        self.weights_show = True
+        """Whether other parameters and buffers than a trial's show in its outputs, as far as `without` found out."""
         self._never_changed = set(range(len(outputs))) if len(outputs) > 1 else set()
 
     def without(
@@ -56,8 +59,15 @@ class Effects:
                 found[names(argument)] = _reason(where)
         if changing and (where := self._hidden(tuple(changing))):
             found |= {names(argument): _reason(where) for argument in changing}
+        self._settle_weights()
         self._usual.clear()
         return found | self._scalars_without(scalar_names)
+
+    def _settle_weights(self) -> None:
+        """Find out whether all other weights together show; nothing is asked where one of them does alone."""
+        weights = () if self._book.default_parameters else self._source.weights.varied
+        if weights and self._shown.isdisjoint(weights):
+            self.weights_show = self._hidden(weights) != _ALL
 
     def constant_outputs(self, trials: Sequence[str]) -> dict[str, str]:
         """Return those of several outputs that are alike in all of these trials, by name with the reason.
@@ -99,6 +109,7 @@ class Effects:
         tried = [self._looked_at(base, chosen) for base in dict.fromkeys((self._book.alone_base, NOMINAL[0]))]
         if all(all(look.passed) for look in tried):
             return _ALL
+        self._shown.update(chosen)
         return ", ".join(
             name
             for index, name in enumerate(self._outputs)

@@ -61,6 +61,7 @@ class Judged:
         effects = Effects(self.book, self.source, reference, self.examiner.passed_by, self.examiner.names)
         self.without_effect = effects.without(self.domain.name_of, self.domain.scalar_names)
         self.constant_outputs = effects.constant_outputs(self.domain.names)
+        self.weights_show = effects.weights_show
 
 
 @pytest.mark.parametrize(
@@ -117,6 +118,18 @@ def test_a_parameter_does_not_pass_for_itself_after_a_small_step() -> None:
     product, stepped = (e.values.float() for e in case.expected)
     assert judged.examiner.passed_by((product, stepped), case) == (True, True)
     assert judged.examiner.passed_by((product, case.parameters["w"]), case) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "init", "weights_show"),
+    [
+        ("torch.argmax(torch.softmax(x * self.w.exp(), -1), -1)", "self.w = nn.Parameter(torch.tensor(2.0))", False),
+        ("F.gelu(x) @ self.w", WEIGHT, True),
+        ("F.gelu(x)", "pass", True),
+    ],
+)
+def test_it_is_known_whether_other_weights_show(body: str, init: str, weights_show: bool) -> None:
+    assert Judged("x", X, body, init).weights_show is weights_show
 
 
 def test_an_output_that_does_not_depend_on_an_argument_hides_nothing() -> None:
