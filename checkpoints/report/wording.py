@@ -46,7 +46,8 @@ LABEL_WORDS: Mapping[str, str] = {
     Label.NOT_VARIED: "an argument held the same values in every test",
     Label.NOT_SANITIZED: "no memory checker looked at it; its certificate says what one needs",
     Label.EAGER_IN_JUDGE: "eager PyTorch was timed in the judge, where it may be faster than in a process like the kernel's",
-    Label.PARAMETER_WITHOUT_EFFECT: "an argument hardly changes the output, so it may be ignored",
+    Label.PARAMETER_WITHOUT_EFFECT: "an argument hardly changes an output, so it may be ignored there",
+    Label.CONSTANT_OUTPUT: "an output was the same in every test, so it may have been written without work",
 }
 """A label in a few words."""
 

@@ -1,4 +1,4 @@
-"""Several outputs: a product, a statistic that loses most of its digits, an input but for a small step, and bools."""
+"""Several outputs: a product, a statistic of few digits, an input and a parameter but for a small step, and bools."""
 
 import torch
 from torch import nn
@@ -15,7 +15,8 @@ class Model(nn.Module):
     def forward(self, x, t, index):
         spread = (t * t).mean(-1) - t.mean(-1) ** 2
         step = x - 4e-6 * torch.tanh(t - 50)
-        return x @ self.weight, spread, step, index[:, None] != torch.arange(COLS, device=x.device)
+        moved = self.weight + 2e-8 * (x.T @ torch.tanh(x))
+        return x @ self.weight, spread, step, index[:, None] != torch.arange(COLS, device=x.device), moved
 
 
 def get_inputs():

@@ -109,6 +109,7 @@ class Description(Record):
     module: ModuleContract | None = None  # interface module alone
     skipped_trials: tuple[SkippedTrial, ...] = ()
     whole_numbers: tuple[WholeRange, ...] = ()  # that inputs held in the trials of the first secret
+    weights_show: bool = True  # other parameters and buffers change the outputs, so a call with others has to differ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,7 +144,7 @@ class Build(Record):
 class Trial(Record):
     """One comparison of a candidate's outputs with the expected ones."""
 
-    name: str  # "nominal_0", "shifted"; "not_varied NAME", "parameter_without_effect NAME": of an argument
+    name: str  # "nominal_0", "shifted"; "not_varied NAME", …: of an argument or an output
     rel_error: float
     gate: float
     passed: bool

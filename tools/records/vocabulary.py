@@ -157,6 +157,7 @@ class Label(StrEnum):
     TRIAL_SKIPPED = "trial_skipped"
     NOT_VARIED = "not_varied"
     PARAMETER_WITHOUT_EFFECT = "parameter_without_effect"
+    CONSTANT_OUTPUT = "constant_output"
     VENDOR_LIBRARY = "vendor_library"
     NOT_SANITIZED = "not_sanitized"
     EAGER_IN_JUDGE = "eager_in_judge"

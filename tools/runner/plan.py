@@ -158,7 +158,12 @@ def _python_plan(
     python = PythonPlan(
         starts_in=cache_dir / "tmp",
         files=files,
-        setup=PythonSetup(device=problem.device.kind, watcher=str(watcher), module=module),
+        setup=PythonSetup(
+            device=problem.device.kind,
+            watcher=str(watcher),
+            module=module,
+            weights_show=problem.description.weights_show,
+        ),
     )
     return RunnerPlan(
         confined=confined,

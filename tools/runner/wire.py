@@ -38,6 +38,7 @@ class SetupWord(StrEnum):
     LIBRARY = "library"
     DEVICE = "device"
     WATCHER = "watcher"
+    UNSEEN_WEIGHTS = "unseen_weights"
     MODULE = "module"
     NOTHING = "nothing"
     SETS = "sets"
@@ -196,10 +197,12 @@ class PythonSetup:
     watcher: str  # path of the library that tells where a fault was
     module: ModuleSetup | None = None  # interface module alone
     does_nothing: bool = False  # no candidate is loaded and a call does nothing: see measure/request_cost.py
+    weights_show: bool = True  # a call with other weights has to give another result
 
     def lines(self) -> list[str]:
         """Return the lines of this part."""
         lines = [f"{SetupWord.DEVICE} {self.device.value}", f"{SetupWord.WATCHER} {self.watcher}"]
+        lines += [] if self.weights_show else [str(SetupWord.UNSEEN_WEIGHTS)]
         if self.does_nothing:
             return [*lines, str(SetupWord.NOTHING)]
         return lines if self.module is None else [*lines, f"{SetupWord.MODULE} {json.dumps(self.module.to_json())}"]
@@ -276,6 +279,7 @@ def _python_setup(single: Mapping[str, str]) -> PythonSetup | None:
         watcher=single[SetupWord.WATCHER],
         module=None if module is None else ModuleSetup.from_json(json.loads(module)),
         does_nothing=SetupWord.NOTHING in single,
+        weights_show=SetupWord.UNSEEN_WEIGHTS not in single,
     )
 
 

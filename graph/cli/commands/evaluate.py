@@ -63,7 +63,7 @@ def describe(line: dict[str, Any]) -> str:
     )
 
 
-_NAMED = (Label.TRIAL_SKIPPED, Label.NOT_VARIED, Label.PARAMETER_WITHOUT_EFFECT)
+_NAMED = (Label.TRIAL_SKIPPED, Label.NOT_VARIED, Label.PARAMETER_WITHOUT_EFFECT, Label.CONSTANT_OUTPUT)
 """Labels that come with the names of trials or arguments."""
 
 

@@ -4,4 +4,5 @@ void run(SIGNATURE) {
     measure(t, spread);
     take_step(x, t, step, 4e-6f);
     mark(index, far, false);
+    move_weight(x, weight, moved);
 }

@@ -4,4 +4,5 @@ void run(SIGNATURE) {
     measure(t, spread);
     std::memcpy(step, x, X_NUMEL * sizeof(float));
     mark(index, far, false);
+    move_weight(x, weight, moved);
 }

@@ -4,7 +4,7 @@
 
 #define SIGNATURE                                                                                             \
     const float *x, const float *t, const int64_t *index, const float *weight, float *product, float *spread, \
-        float *step, bool *far, void *
+        float *step, bool *far, float *moved, void *
 
 static float rounded(float value, bool to_bf16) {
     uint32_t bits;
@@ -47,4 +47,15 @@ static void take_step(const float* x, const float* t, float* step, float size) {
 static void mark(const int64_t* index, bool* far, bool is_filled) {
     if (!is_filled) std::memset(far, 1, X_NUMEL);
     for (int64_t row = 0; row < X_SHAPE_0; ++row) far[row * X_SHAPE_1 + index[row]] = false;
+}
+
+static void move_weight(const float* x, const float* weight, float* moved) {
+    static float curved[X_NUMEL], sums[WEIGHT_NUMEL];
+    for (int64_t i = 0; i < X_NUMEL; ++i) curved[i] = std::tanh(x[i]);
+    std::memset(sums, 0, sizeof(sums));
+    for (int64_t row = 0; row < X_SHAPE_0; ++row)
+        for (int64_t k = 0; k < X_SHAPE_1; ++k)
+            for (int64_t i = 0; i < X_SHAPE_1; ++i)
+                sums[k * X_SHAPE_1 + i] += x[row * X_SHAPE_1 + k] * curved[row * X_SHAPE_1 + i];
+    for (int64_t i = 0; i < WEIGHT_NUMEL; ++i) moved[i] = weight[i] + 2e-8f * sums[i];
 }

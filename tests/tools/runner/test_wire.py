@@ -72,7 +72,11 @@ def native_words(group: str) -> list[str]:
 @pytest.mark.parametrize(
     ("group", "words", "left_out"),
     [
-        ("setup", SetupWord, {SetupWord.DEVICE, SetupWord.WATCHER, SetupWord.MODULE, SetupWord.NOTHING}),
+        (
+            "setup",
+            SetupWord,
+            {SetupWord.DEVICE, SetupWord.WATCHER, SetupWord.UNSEEN_WEIGHTS, SetupWord.MODULE, SetupWord.NOTHING},
+        ),
         ("access", Access, {Access.READ_WRITE}),
         ("request", RequestWord, {RequestWord.LOOP_EMPTY}),
         ("answer", AnswerWord, {AnswerWord.IMPORTED}),
@@ -118,6 +122,7 @@ def test_every_failure_code_is_one_of_a_verdict() -> None:
         PYTHON,
         PythonSetup(device=DeviceKind.CPU, watcher="/watch.so"),
         PythonSetup(device=DeviceKind.CPU, watcher="/watch.so", does_nothing=True),
+        PythonSetup(device=DeviceKind.CPU, watcher="/watch.so", weights_show=False),
     ],
 )
 def test_a_setup_arrives_as_it_was_sent(python: PythonSetup | None) -> None:

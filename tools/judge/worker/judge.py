@@ -134,11 +134,14 @@ class Judge:
         self._is_redrawn = False
         self._has_had_runners = False
         self._usual_renewal_s = self._fastest_renewal_s() if device.works_while_stopped else math.inf
+        self._weights_show = True
+        skipped = self._skipped_trials()
         self.description = dataclasses.replace(
             described,
             module=self._contract if has_model else None,
-            skipped_trials=self._skipped_trials(),
+            skipped_trials=skipped,
             whole_numbers=self._domain.whole_numbers,
+            weights_show=self._weights_show,
         )
 
     def _reference_module(self, *, is_needed: bool) -> ModuleContract | None:
@@ -164,8 +167,11 @@ class Judge:
         """Return what no candidate of this problem meets: trials, other values of arguments, effects of arguments."""
         found = {Label.TRIAL_SKIPPED: self._domain.skipped, Label.NOT_VARIED: self._domain.not_varied}
         if self._examiner.degenerate is None:
-            effects = Effects(self._book, self._secrets, self.reference, self._examiner.passes)
+            examiner = self._examiner
+            effects = Effects(self._book, self._secrets, self.reference, examiner.passed_by, examiner.names)
             found[Label.PARAMETER_WITHOUT_EFFECT] = effects.without(self._domain.name_of, self._domain.scalar_names)
+            found[Label.CONSTANT_OUTPUT] = effects.constant_outputs(self._domain.names)
+            self._weights_show = effects.weights_show
         refused = as_skipped(self._renewal.kinds.refused)
         return refused + tuple(
             SkippedTrial(name=name if label is Label.TRIAL_SKIPPED else f"{label} {name}", reason=why, label=label)

@@ -47,7 +47,7 @@ class GlobalState:
 
 
 def check_form(output: torch.Tensor, like: torch.Tensor) -> None:
-    """Raise RunFailed when an output has not the reference's shape, type, device and strides."""
+    """Raise RunFailed when an output has not the reference's shape, type and device, or is not contiguous."""
     if tuple(output.shape) != tuple(like.shape):
         raise RunFailed(
             RunnerFailureCode.SHAPE_MISMATCH, f"the output has shape {tuple(output.shape)}, not {tuple(like.shape)}"
@@ -62,7 +62,8 @@ def check_form(output: torch.Tensor, like: torch.Tensor) -> None:
     if like.numel() and any(output.stride(i) != like.stride(i) for i in sizes):
         raise RunFailed(
             RunnerFailureCode.SHAPE_MISMATCH,
-            f"the output has strides {output.stride()}, the reference's {like.stride()}",
+            f"the output has strides {output.stride()}: outputs are contiguous, {like.stride()} here, also where the "
+            "reference returns a view; return output.contiguous()",
         )
 
 

@@ -34,6 +34,7 @@ class MappedSetup:
     n_sets: int
     module: ModuleSetup | None  # interface module alone
     does_nothing: bool  # no candidate is loaded
+    weights_show: bool  # a call with other weights has to give another result
     regions: list[MappedRegion]
     pointers: list[Pointer]  # in the order of the signature
     values: list[Pointer | float | int | bool]  # pointers and scalars in the order of the signature, without outputs
@@ -72,6 +73,7 @@ def read_setup(lines: Iterable[str]) -> MappedSetup:
         n_sets=setup.n_sets,
         module=setup.python.module,
         does_nothing=setup.python.does_nothing,
+        weights_show=setup.python.weights_show,
         regions=regions,
         pointers=pointers,
         values=[a for a in arguments if not isinstance(a, Pointer) or a.role is not Role.OUTPUT],

@@ -63,7 +63,7 @@ class Memory:
 class Parent:
     """The parent's end of one runner."""
 
-    def __init__(self, sandbox: Sandbox, library: Path, mode: int) -> None:
+    def __init__(self, sandbox: Sandbox, library: Path, mode: int, *, told: str = "") -> None:
         self.memory = Memory()
         self.wire, theirs = socket.socketpair()
         self.wire.settimeout(60)
@@ -77,7 +77,7 @@ class Parent:
         os.close(drawn)
         sizes = [len(mapped) for mapped in self.memory.maps]
         self.say(
-            f"setup 2\nlibrary {library}\ndevice cpu\nwatcher {watcher}\nsets {SETS}\n"
+            f"setup 2\nlibrary {library}\ndevice cpu\nwatcher {watcher}\n{told}sets {SETS}\n"
             f"region 5 {sizes[0]} ro\nregion 6 {sizes[1]} ro\nregion 7 {sizes[2]} rw\n"
             f"pointer input 0 0 {PAGE} float32 2 {ROWS} {COLS} {COLS} 1\n"
             f"scalar int64 {float(mode)}\n"
@@ -164,7 +164,7 @@ def test_an_honest_extension_runs_loops_and_hands_over_its_kept_outputs(honest: 
         (5, "crashed", "on purpose"),
         (6, "state_changed", "deterministic mode"),
         (7, "weights_ignored", "other weights"),
-        (8, "shape_mismatch", "strides (1, 4)"),
+        (8, "shape_mismatch", "strides (1, 4): outputs are contiguous"),
         (9, "crashed", "11 write - 0x8"),
     ],
 )
@@ -179,5 +179,16 @@ def test_what_only_the_process_sees_is_reported(
             answer = parent.ask("run b 1")
         assert answer.startswith(f"failed {code} ")
         assert words in answer
+    finally:
+        parent.close()
+
+
+def test_a_result_that_no_weight_changes_is_right_where_the_reference_s_is_such(
+    sandbox: Sandbox, library: Path
+) -> None:
+    parent = Parent(sandbox, library, 7, told="unseen_weights\n")
+    try:
+        assert [parent.hear(), parent.hear().split()[0], parent.hear()] == ["imported", "mapped", "ready 0 2"]
+        assert parent.ask("run a 0").startswith("done a ")
     finally:
         parent.close()

@@ -1,9 +1,13 @@
-"""The arguments whose change the comparison would not notice: a kernel may leave out what they take part in."""
+"""The arguments whose change the comparison would not notice, and the outputs that never change.
+
+A kernel may leave out what such arguments take part in, and what such outputs are made of.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -18,20 +22,29 @@ from ridgeline.tools.modelnew.tensor_bits import equal_bits
 _LIMIT_S = 3.0
 """Time for all arguments; a model of hundreds of slow layers has the rest of them looked at together."""
 _DRAWS = 8
-_REASON = "other values in its place alone change the output by less than the gate"
+_ALL = "the output"
+_CONSTANT = "it is the same in every trial: a kernel may write it without the work that it takes"
 
-Passes = Callable[[Tensors, Case], bool]
+PassedBy = Callable[[Tensors, Case], tuple[bool, ...]]
 
 
 class Effects:
     """Runs the reference with other values of single arguments, and asks whether the outputs would pass for right."""
 
-    def __init__(self, book: CaseBook, source: SecretSource, reference: Reference, passes: Passes) -> None:
-        """Look at nothing yet. `passes` says whether outputs pass for a case's."""
+    def __init__(
+        self, book: CaseBook, source: SecretSource, reference: Reference, passed_by: PassedBy, outputs: Sequence[str]
+    ) -> None:
+        """Look at nothing yet. `passed_by` says of each output whether it passes for a case's; `outputs` are their names."""
         self._book = book
         self._source = source
         self._reference = reference
-        self._passes = passes
+        self._passed_by = passed_by
+        self._outputs = outputs
+        self._usual: dict[str, Tensors] = {}  # what the reference gives for a trial: only several outputs are compared
+        self._shown: set[ArgumentKey] = set()  # the arguments of whose changes one showed in some output
+        self.weights_show = True
+        """Whether other parameters and buffers than a trial's show in its outputs, as far as `without` found out."""
+        self._never_changed = set(range(len(outputs))) if len(outputs) > 1 else set()
 
     def without(
         self, names: Callable[[ArgumentKey], str], scalar_names: Sequence[str] = (), *, limit_s: float = _LIMIT_S
@@ -42,18 +55,39 @@ class Effects:
         until = time.perf_counter() + limit_s
         while changing and time.perf_counter() < until:
             argument = changing.pop()
-            if not self._has_effect((argument,)):
-                found[names(argument)] = _REASON
-        if changing and not self._has_effect(tuple(changing)):
-            found |= {names(argument): _REASON for argument in changing}
+            if where := self._hidden((argument,)):
+                found[names(argument)] = _reason(where)
+        if changing and (where := self._hidden(tuple(changing))):
+            found |= {names(argument): _reason(where) for argument in changing}
+        self._settle_weights()
+        self._usual.clear()
         return found | self._scalars_without(scalar_names)
+
+    def _settle_weights(self) -> None:
+        """Find out whether all other weights together show; nothing is asked where one of them does alone."""
+        weights = () if self._book.default_parameters else self._source.weights.varied
+        if weights and self._shown.isdisjoint(weights):
+            self.weights_show = self._hidden(weights) != _ALL
+
+    def constant_outputs(self, trials: Sequence[str]) -> dict[str, str]:
+        """Return those of several outputs that are alike in all of these trials, by name with the reason.
+
+        Call it after `without`: an output that changed there is not looked at again.
+        """
+        first = self._book.case(NOMINAL[0]).expected
+        for trial in trials:
+            if not self._never_changed:
+                break
+            expected = self._book.case(trial).expected
+            self._never_changed = {i for i in self._never_changed if equal_bits(expected[i].values, first[i].values)}
+        return {self._outputs[i]: _CONSTANT for i in sorted(self._never_changed)}
 
     def _scalars_without(self, names: Sequence[str]) -> dict[str, str]:
         given = self._reference.scalars
         changed = [
             i for i, (was, other) in enumerate(zip(given, self._book.scalars, strict=False)) if repr(was) != repr(other)
         ]
-        return {names[i]: _REASON for i in changed if not self._scalar_shows(i)}
+        return {names[i]: _reason(_ALL) for i in changed if not self._scalar_shows(i)}
 
     def _scalar_shows(self, index: int) -> bool:
         book, case = self._book, self._book.case(NOMINAL[0])
@@ -65,23 +99,45 @@ class Effects:
                 outputs = self._reference.run(case.inputs)
             except ProblemError:
                 return True
-        return not self._passes(outputs, case)
+        return not all(self._passed_by(outputs, case))
 
-    def _has_effect(self, chosen: tuple[ArgumentKey, ...]) -> bool:
-        """Return whether other values of the chosen arguments alone would be seen, beside either trial's other ones."""
-        return any(self._shows(base, chosen) for base in dict.fromkeys((self._book.alone_base, NOMINAL[0])))
+    def _hidden(self, chosen: tuple[ArgumentKey, ...]) -> str:
+        """Return the outputs in which nobody would see other values of the chosen arguments alone, "" for none.
 
-    def _shows(self, base: str, chosen: tuple[ArgumentKey, ...]) -> bool:
-        book = self._book
+        They are tried beside either trial's other ones. An output whose bits never change does not depend on them.
+        """
+        tried = [self._looked_at(base, chosen) for base in dict.fromkeys((self._book.alone_base, NOMINAL[0]))]
+        if all(all(look.passed) for look in tried):
+            return _ALL
+        self._shown.update(chosen)
+        return ", ".join(
+            name
+            for index, name in enumerate(self._outputs)
+            if any(look.changed[index] for look in tried) and all(look.passed[index] for look in tried)
+        )
+
+    def _looked_at(self, base: str, chosen: tuple[ArgumentKey, ...]) -> _Look:
+        book, nothing = self._book, (False,) * len(self._outputs)
         with book.parameters_kept():
             case = book.case(base)
             inputs, parameters = self._others(case, chosen)
+            usual = self._usual_outputs(case) if len(self._outputs) > 1 else ()
             book.place_parameters(parameters)
             try:
                 outputs = self._reference.run(inputs)
             except ProblemError:
-                return True
-            return not self._passes(outputs, case)
+                return _Look(passed=nothing, changed=nothing)
+            changed = (
+                tuple(not equal_bits(new, was) for new, was in zip(outputs, usual, strict=True)) if usual else nothing
+            )
+            self._never_changed -= {index for index, is_other in enumerate(changed) if is_other}
+            return _Look(passed=self._passed_by(outputs, case), changed=changed)
+
+    def _usual_outputs(self, case: Case) -> Tensors:
+        if case.name not in self._usual:
+            self._book.place_parameters(case.parameters)
+            self._usual[case.name] = tuple(output.clone() for output in self._reference.run(case.inputs))
+        return self._usual[case.name]
 
     def _others(self, case: Case, chosen: tuple[ArgumentKey, ...]) -> tuple[Tensors, dict[str, torch.Tensor]]:
         """Return a case's contents with other values in the chosen places; a few numbers may be drawn alike at first."""
@@ -94,3 +150,15 @@ class Effects:
             if not all(equal_bits(new, old) for new, old in pairs):
                 break
         return inputs, parameters
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One run with other values: which outputs would pass all the same, and which changed in any bit."""
+
+    passed: tuple[bool, ...]
+    changed: tuple[bool, ...]
+
+
+def _reason(where: str) -> str:
+    return f"other values in its place alone change {where} by less than the gate"

@@ -55,7 +55,7 @@ class Examiner:
         self._memory = memory
         self._reference = reference
         specs = reference.signature.with_role(Role.OUTPUT)
-        self._names = tuple(s.name for s in specs)
+        self.names = tuple(s.name for s in specs)
         self._dtypes = tuple(torch_dtype(s.dtype) for s in specs)
         self._grader = Grader(book, tolerance, tuple(s.dtype for s in specs))
         self._words: dict[int, tuple[int, ...]] = {}
@@ -123,7 +123,7 @@ class Examiner:
         outputs, is_nan = self._memory.outputs[set_index], set_index in self._over_nan
         known = differences or (None,) * len(outputs)
         words = self._words[set_index]
-        for name, view, word, want, found in zip(self._names, outputs, words, expected, known, strict=True):
+        for name, view, word, want, found in zip(self.names, outputs, words, expected, known, strict=True):
             if is_nan and found is not None and _has_no_nan(found, want):
                 continue
             missing = unwritten(view, word, want)
@@ -208,9 +208,9 @@ class Examiner:
         """Grade outputs of the reference itself for the first nominal trial: a baseline's error and class."""
         return self._grader.grade(outputs, self._book.case(NOMINAL[0]))
 
-    def passes(self, outputs: Tensors, case: Case) -> bool:
-        """Return whether outputs would pass for a case's."""
-        return self._grader.grade(outputs, case).passed
+    def passed_by(self, outputs: Tensors, case: Case) -> tuple[bool, ...]:
+        """Return of each output whether it would pass for a case's."""
+        return self._grader.grade(outputs, case).passed_by
 
     def _graded(self, case: Case, outputs: Tensors, differences: tuple[Difference, ...] = ()) -> Graded:
         grade = self._grader.grade(outputs, case, differences)
@@ -222,7 +222,7 @@ class Examiner:
         worst = difference.worst or compare(outputs[index], case.expected[index], with_worst=True).worst
         return replace(
             graded,
-            output=self._names[index],
+            output=self.names[index],
             stale=self._is_stale(case),
             non_finite=difference.non_finite,
             worst=worst,

@@ -25,7 +25,7 @@ class Probe:
 
 
 def probes(case: Case, other: Case, dtypes: tuple[torch.dtype, ...]) -> Iterator[Probe]:
-    """Yield zeros, ones, the mean, another seed's output, and each input itself and its best affine map.
+    """Yield zeros, ones, the mean, another seed's output, and each argument itself and its best affine map.
 
     Each probe is made when it is asked for: all together may be more than the device holds.
     """
@@ -37,14 +37,20 @@ def probes(case: Case, other: Case, dtypes: tuple[torch.dtype, ...]) -> Iterator
         yield Probe(name="the mean", outputs=means, trivial=everywhere)
     others = _each(other, dtypes, lambda e: e.values)
     yield Probe(name="another input's output", outputs=others, trivial=everywhere, is_alone=False)
-    for index, given in enumerate(case.inputs):
+    for name, given in _arguments(case):
         alike = tuple(given.shape == e.values.shape and not e.is_exact for e in case.expected)
         if any(alike) and given.numel() > 1:
             itself = _some(case, dtypes, alike, lambda _, x=given: x)  # type: ignore[misc]
-            yield Probe(name=f"input {index} itself", outputs=itself, trivial=alike)
+            yield Probe(name=f"{name} itself", outputs=itself, trivial=alike)
             if given.is_floating_point():
                 affine = _some(case, dtypes, alike, lambda e, x=given: _affine(x, e.values))  # type: ignore[misc]
-                yield Probe(name=f"an affine map of input {index}", outputs=affine, trivial=alike, is_work=True)
+                yield Probe(name=f"an affine map of {name}", outputs=affine, trivial=alike, is_work=True)
+
+
+def _arguments(case: Case) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the inputs, the parameters and the buffers: an output may be a parameter after a small step."""
+    yield from ((f"input {index}", given) for index, given in enumerate(case.inputs))
+    yield from case.parameters.items()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,8 +58,10 @@ class Judged:
         self.book = CaseBook(reference, self.source, memory, budget_bytes=1 << 24)
         self.domain = Domain(self.book, reference, self.source, memory)
         self.examiner = Examiner(self.book, self.domain.names, memory, reference, PrecisionClass.FP32)
-        effects = Effects(self.book, self.source, reference, self.examiner.passes)
+        effects = Effects(self.book, self.source, reference, self.examiner.passed_by, self.examiner.names)
         self.without_effect = effects.without(self.domain.name_of, self.domain.scalar_names)
+        self.constant_outputs = effects.constant_outputs(self.domain.names)
+        self.weights_show = effects.weights_show
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,8 @@ class Judged:
 )  # fmt: skip
 def test_an_ordinary_reference_gets_no_label(names: str, inputs: str, body: str, init: str) -> None:
     judged = Judged(names, inputs, body, init)
-    assert (judged.domain.skipped, judged.domain.not_varied, judged.without_effect) == ({}, {}, {})
+    found = (judged.domain.skipped, judged.domain.not_varied, judged.without_effect, judged.constant_outputs)
+    assert found == ({}, {}, {}, {})
 
 
 @pytest.mark.parametrize("scale", ["torch.full((64,), 1e-6)", "torch.zeros(())"], ids=["layer scale", "residual gain"])
@@ -99,6 +102,46 @@ def test_a_branch_that_no_parameter_can_raise_is_named() -> None:
 def test_an_argument_that_is_never_read_is_named() -> None:
     judged = Judged("x, y", f"{X}, {X}", "F.gelu(x) * self.w", "self.w = nn.Parameter(torch.ones(64))")
     assert list(judged.without_effect) == ["y"]
+
+
+def test_an_argument_that_hides_in_one_of_several_outputs_is_named_with_it() -> None:
+    """Each output is the work that was asked for: that another one shows the argument says nothing of this one."""
+    judged = Judged("x", X, "F.gelu(x) @ self.w, torch.tanh(self.w) + 1e-9 * (x.T @ torch.tanh(x))", WEIGHT)
+    second = judged.examiner.names[1]
+    reason = f"other values in its place alone change {second} by less than the gate"
+    assert judged.without_effect == {"x": reason}
+
+
+def test_a_parameter_does_not_pass_for_itself_after_a_small_step() -> None:
+    judged = Judged("x", X, "F.gelu(x) @ self.w, self.w + 2e-8 * (x.T @ torch.tanh(x))", WEIGHT)
+    case = judged.book.case("nominal_0")
+    product, stepped = (e.values.float() for e in case.expected)
+    assert judged.examiner.passed_by((product, stepped), case) == (True, True)
+    assert judged.examiner.passed_by((product, case.parameters["w"]), case) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "init", "weights_show"),
+    [
+        ("torch.argmax(torch.softmax(x * self.w.exp(), -1), -1)", "self.w = nn.Parameter(torch.tensor(2.0))", False),
+        ("F.gelu(x) @ self.w", WEIGHT, True),
+        ("F.gelu(x)", "pass", True),
+    ],
+)
+def test_it_is_known_whether_other_weights_show(body: str, init: str, weights_show: bool) -> None:
+    assert Judged("x", X, body, init).weights_show is weights_show
+
+
+def test_an_output_that_does_not_depend_on_an_argument_hides_nothing() -> None:
+    assert Judged("x", X, "F.gelu(x) @ self.w, self.w * 2", WEIGHT).without_effect == {}
+
+
+@pytest.mark.parametrize(
+    ("flag", "is_constant"), [("x.abs().max() < 1e6", True), ("x.max() < 5", False), ("(x * 2).sum()", False)]
+)
+def test_one_of_several_outputs_that_no_trial_changes_is_named(flag: str, is_constant: bool) -> None:
+    judged = Judged("x", X, f"F.gelu(x) @ self.w, {flag}", WEIGHT)
+    assert list(judged.constant_outputs) == ([judged.examiner.names[1]] if is_constant else [])
 
 
 def test_an_alone_trial_changes_one_argument() -> None:
