@@ -11,7 +11,7 @@ import time
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.process_use import thread_count
-from ridgeline.tools.measure.block_plan import BlockKind, BlockPlanner, most_calls
+from ridgeline.tools.measure.block_plan import LEAST_CALLS, BlockKind, BlockPlanner, most_calls
 from ridgeline.tools.measure.changing_blocks import ChangingBlocks
 from ridgeline.tools.measure.coverage import Coverage
 from ridgeline.tools.measure.distrust import Inspector, expect_idle
@@ -125,7 +125,7 @@ class AlternatingRun:
         for _ in range(2 * SINGLES):
             self._block(timed, other, 1, BlockKind.SINGLE)
             self._block(other, timed, 1, BlockKind.SINGLE)
-            self._block(timed, other, self.planner.count(), BlockKind.BESIDE)
+            self._block(timed, other, max(LEAST_CALLS, self.planner.count()), BlockKind.BESIDE)
 
     def expect_every_kind(self) -> None:
         """Grade outputs on the kinds of contents that no other block had, or too few of them: see coverage.py."""

@@ -5,6 +5,7 @@ late. On a busy machine an honest candidate's are late too: going on after a sto
 over its calls. What tells the two apart is what the time went into. **Work takes processor time, and waiting does not.** So on
 a CPU no candidate is blamed unless the processor time of its blocks of one call is that of work for other calls, and
 lateness is forgiven only where waits for a core, seen in those very blocks, explain it. What is neither is not told.
+Threads that spin for others that wait do so in long blocks no less, in which the work of the other calls comes on top.
 
 A GPU's work takes no processor time. There a late look says nothing while the other side waits for cores.
 """
@@ -28,9 +29,10 @@ SINGLE_EXCESS_S = 1e-3
 SINGLE_EXCESS_SHARE = 0.5
 """A block of one call may take a call of a long block, this share of one and this time more: going on after a stop costs
 0.05 to 0.3 ms. Work for a whole block takes about 12 ms. Of processor time it may take as much more on each core."""
-OTHERS_WORK_SHARE = 0.5
-"""Part of the work of a long block's other calls above which the processor time of a block of one call is proof, however long
-its threads waited: a thread that spins until another one gets a core takes processor time too, in long blocks no less."""
+OTHERS_WORK_SHARE = 1 / 3
+"""A long block takes more processor time than a block of one call, by the work of its other calls. Where that is less than this
+part of their time at the best pace that was seen, it is proof: their work was done in the block of one call too. However long
+threads wait, and spin meanwhile for others that wait, they do so in long blocks no less, and the difference is work."""
 LATE_LOOKS = 3
 """Looks, of 2 * SINGLES blocks a side, in which a candidate has to work ahead, and none in which it is even."""
 MOST_LOOKS = 8
@@ -51,13 +53,15 @@ class Look(StrEnum):
 
 
 def has_late_singles(timed: TimedSide) -> bool:
-    """Say whether a quarter of the blocks of one call took clearly longer than a call of the blocks that count."""
-    return _is_late(timed, timed.blocks)
+    """Say whether a quarter of the blocks of one call took clearly more, by either clock, than a call of those that count."""
+    long = [block for block in timed.blocks if block.calls > 1] or timed.blocks
+    does_more = _works_on_processors(timed) and _ahead_s(timed.singles) > _most_work_s(timed, long)
+    return does_more or _is_late(timed, long)
 
 
 def look(timed: TimedSide, other: TimedSide) -> Look:
     """Say what a side's blocks of one call show beside its long ones of the same seconds, `timed.beside`."""
-    if TIMED_DEVICES[timed.judge.device_kind].works_on_processors:
+    if _works_on_processors(timed):
         return _look_at_work(timed, other)
     granted_s = _granted_s(_excesses_s(other, other.blocks))
     if not _is_late(
@@ -70,9 +74,9 @@ def look(timed: TimedSide, other: TimedSide) -> Look:
 def worked_ahead(timed: TimedSide) -> Distrusted:
     """Return the fault of a side whose blocks of one call do the work of others."""
     reason = _clocks_words(timed)
-    if TIMED_DEVICES[timed.judge.device_kind].works_on_processors:
-        single_ms = 1e3 * percentile([block.ran_s for block in timed.singles], AHEAD_PERCENTILE)
-        reason += f", of processor time {single_ms:.3g} ms and {1e3 * _work_s(timed.beside):.3g} ms"
+    if _works_on_processors(timed):
+        single_ms, call_ms = 1e3 * _ahead_s(timed.singles), 1e3 * _work_s(timed.beside)
+        reason += f", of processor time {single_ms:.3g} ms and {call_ms:.3g} ms"
     return Distrusted(ReasonCode.WORKED_AHEAD, f"{reason}: work for later calls is done ahead, or put off to the last")
 
 
@@ -90,27 +94,40 @@ def _clocks_words(timed: TimedSide) -> str:
     return f"the only call of a block takes {single_ms:.3g} ms, a call of a long block {call_ms:.3g} ms"
 
 
+def _works_on_processors(timed: TimedSide) -> bool:
+    return TIMED_DEVICES[timed.judge.device_kind].works_on_processors
+
+
 def _look_at_work(timed: TimedSide, other: TimedSide) -> Look:
-    if not _is_late(timed, timed.beside):
-        return Look.EVEN
-    granted_s = _granted_s(_excesses_s(other, other.blocks, less_waits=True))
-    is_explained = not _is_late(timed, timed.beside, granted_s=granted_s, less_waits=True)
-    work_s, block_s = (
-        percentile([block.ran_s for block in blocks], AHEAD_PERCENTILE) for blocks in (timed.singles, timed.beside)
-    )
-    if work_s <= _most_work_s(timed, other):
-        return Look.EVEN if is_explained else Look.UNTOLD
-    call_s = _work_s(timed.beside)
-    is_proof = work_s > call_s + OTHERS_WORK_SHARE * (block_s - call_s)
-    return Look.AHEAD if is_proof or not is_explained else Look.UNTOLD
-
-
-def _most_work_s(timed: TimedSide, other: TimedSide) -> float:
-    """Return the processor time up to which a block of one call does the work of one call."""
-    cores = max(1, min(timed.threads, len(measurement_cores())))
+    is_late = _is_late(timed, timed.beside)
+    unexplained_s = _granted_s(_excesses_s(other, other.blocks, less_waits=True))
+    is_explained = not _is_late(timed, timed.beside, granted_s=unexplained_s, less_waits=True)
     others_call_s = _work_s(other.blocks)
     granted_s = _granted_s([block.ran_s - others_call_s for block in other.singles])
-    return (1 + SINGLE_EXCESS_SHARE) * _work_s(timed.beside) + cores * SINGLE_EXCESS_S + granted_s
+    if _ahead_s(timed.singles) <= _most_work_s(timed, timed.beside) + granted_s:
+        return Look.UNTOLD if is_late and not is_explained else Look.EVEN
+    if _leaves_others_nothing(timed) or (is_late and not is_explained):
+        return Look.AHEAD
+    return Look.UNTOLD if is_late or are_held_up([*timed.singles, *timed.beside]) else Look.EVEN
+
+
+def _leaves_others_nothing(timed: TimedSide) -> bool:
+    """Say whether the other calls of a long block add next to no processor time to that of a block of one call."""
+    single_s, block_s = (median(block.ran_s for block in blocks) for blocks in (timed.singles, timed.beside))
+    best_s = min(map(timed.call_s, [*timed.blocks, *timed.beside]))
+    others = median(block.calls for block in timed.beside) - 1
+    return block_s - single_s < OTHERS_WORK_SHARE * others * min(best_s, _work_s(timed.beside))
+
+
+def _most_work_s(timed: TimedSide, long: list[Block]) -> float:
+    """Return the processor time up to which a block of one call does the work of one call."""
+    cores = max(1, min(timed.threads, len(measurement_cores())))
+    return (1 + SINGLE_EXCESS_SHARE) * _work_s(long) + cores * SINGLE_EXCESS_S
+
+
+def _ahead_s(singles: list[Block]) -> float:
+    """Return the processor time of the block of one call that a quarter of them exceed."""
+    return percentile([block.ran_s for block in singles], AHEAD_PERCENTILE)
 
 
 def _work_s(blocks: list[Block]) -> float:

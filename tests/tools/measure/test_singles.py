@@ -108,6 +108,22 @@ def test_threads_that_spin_until_another_gets_a_core_are_not_blamed_while_the_ma
     assert look(ours, eager(*[4.0] * 10, waited_ms=3.0)) is Look.UNTOLD
 
 
+def test_work_done_ahead_shows_where_the_clock_is_all_noise() -> None:
+    """On a busy machine calls of a block of two took as long as a block of one, by their waits."""
+    ours = side(30.0, [block(30.0, ran_ms=14.2, waited_ms=20.0)] * 10, long=block(60.0, calls=2, ran_ms=14.5))
+    assert has_late_singles(ours)
+    assert look(ours, eager(*[30.0] * 10, waited_ms=29.0)) is Look.AHEAD
+
+
+def test_a_pool_that_spins_beside_a_serial_kernel_is_not_blamed_though_that_is_most_of_its_time() -> None:
+    """Sixty threads spin for a millisecond until the one that works gets its core, in every block: 0.6 ms a call is work."""
+    spinning = block(13.0, calls=CALLS, ran_ms=72.0, waited_ms=9.0)
+    busy = side(0.6, [block(4.0, ran_ms=60.6, waited_ms=9.0)] * 10, long=spinning)
+    assert look(busy, eager(waited_ms=2.0)) is Look.UNTOLD
+    quiet = side(0.6, [block(1.6, ran_ms=60.6)] * 10, long=block(13.0, calls=CALLS, ran_ms=72.0))
+    assert look(quiet, eager()) is Look.EVEN
+
+
 def test_part_of_a_block_done_ahead_shows_where_nobody_waits() -> None:
     assert look(side(0.6, [block(4.0)] * 10), eager()) is Look.AHEAD
 
