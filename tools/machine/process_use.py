@@ -17,7 +17,6 @@ SPIN_S = 0.02
 """After so long no thread spins any more that waited for its next piece of work: see python_env.py."""
 _LONGEST_STAT = 4096
 _RAN, _WAITED = 0, 1  # fields of /proc/PID/task/TID/schedstat
-_SCHEDULERS_CLOCK = 2  # of the clocks of a process that clock_getcpuclockid(3) names, the one in nanoseconds
 _AFTER_COMMAND = 3  # proc_pid_stat(5): the list that follows "pid (command) " starts at field 3
 
 
@@ -29,8 +28,9 @@ def cpu_seconds(pid: int) -> float:
 
 def process_clock_s(pid: int) -> float:
     """Return the processor time of a process to the nanosecond, that of threads which ended too; 0.0 when it is gone."""
+    scheduler = 2  # of the clocks of a process that clock_getcpuclockid(3) can name, the one in nanoseconds
     with contextlib.suppress(OSError):
-        return time.clock_gettime(~pid << 3 | _SCHEDULERS_CLOCK)
+        return time.clock_gettime(~pid << 3 | scheduler)
     return 0.0
 
 
