@@ -11,19 +11,21 @@ import time
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.process_use import thread_count
-from ridgeline.tools.measure.block_plan import BlockKind, BlockPlanner, most_calls
+from ridgeline.tools.measure.block_plan import LEAST_CALLS, BlockKind, BlockPlanner, most_calls
 from ridgeline.tools.measure.changing_blocks import ChangingBlocks
 from ridgeline.tools.measure.coverage import Coverage
-from ridgeline.tools.measure.distrust import (
+from ridgeline.tools.measure.distrust import Inspector, expect_idle
+from ridgeline.tools.measure.paired_blocks import ratio_of
+from ridgeline.tools.measure.singles import (
     LATE_LOOKS,
+    MOST_LOOKS,
     SINGLES,
-    Inspector,
-    expect_idle,
+    Look,
     has_late_singles,
-    is_even,
+    look,
+    untold,
     worked_ahead,
 )
-from ridgeline.tools.measure.paired_blocks import ratio_of
 from ridgeline.tools.measure.statistics import PairedRatio
 from ridgeline.tools.measure.timed_side import TimedSide
 from ridgeline.tools.measure.timing_settings import TimingSettings
@@ -87,31 +89,43 @@ class AlternatingRun:
                 return measured
 
     def expect_even(self) -> None:
-        """Check that neither side works ahead (see distrust.py), or raise Distrusted.
+        """Check that neither side works ahead: see singles.py.
 
-        A machine's noise must reject nobody: a side that is late is looked at LATE_LOOKS times more, both sides in turns,
-        and one look in which it is not decides for it. Work done ahead is late in every look.
+        A machine's noise must reject nobody: a side that is late is looked at again, both sides in turns, and one look in
+        which it is even decides for it. Work done ahead shows in every look.
+
+        Raises:
+            Distrusted: it does, in LATE_LOOKS looks.
+            EngineError: the machine is too busy to tell.
         """
         for timed, other in self._foresighted():
             while len(timed.singles) < SINGLES:
                 self._block(timed, other, 1, BlockKind.SINGLE)
-            if not has_late_singles(timed):
-                continue
-            for _ in range(LATE_LOOKS):
-                self._look_at_singles(timed, other)
-                if is_even(timed, other):
-                    break
-            else:
+            if has_late_singles(timed):
+                self._look_again(timed, other)
+
+    def _look_again(self, timed: TimedSide, other: TimedSide) -> None:
+        late = 0
+        for _ in range(MOST_LOOKS):
+            self._run_singles(timed, other)
+            match look(timed, other):
+                case Look.EVEN:
+                    return
+                case Look.AHEAD:
+                    late += 1
+            if late == LATE_LOOKS:
                 with faults_of(timed.contender):
                     raise worked_ahead(timed)
+        raise untold(timed)
 
-    def _look_at_singles(self, timed: TimedSide, other: TimedSide) -> None:
-        """Run blocks of one call anew, of both sides in turns: a busy machine makes those of both late."""
-        for side in (timed, other):
-            side.singles.clear()
+    def _run_singles(self, timed: TimedSide, other: TimedSide) -> None:
+        """Run blocks of one call anew, of both sides in turns with the looked-at side's long ones."""
+        for blocks in (timed.singles, other.singles, timed.beside):
+            blocks.clear()
         for _ in range(2 * SINGLES):
             self._block(timed, other, 1, BlockKind.SINGLE)
             self._block(other, timed, 1, BlockKind.SINGLE)
+            self._block(timed, other, max(LEAST_CALLS, self.planner.count()), BlockKind.BESIDE)
 
     def expect_every_kind(self) -> None:
         """Grade outputs on the kinds of contents that no other block had, or too few of them: see coverage.py."""

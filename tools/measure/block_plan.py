@@ -2,8 +2,8 @@
 
 The contents of all sets lie ready when a block begins, and a candidate could work ahead for calls that it knows of. So
 each call's set is secret until the call, the number of calls is uneven, and a third of the sets is never asked for: who
-works for all of them does more than was asked, and writes outputs that nobody asked for. See `is_even` in
-distrust.py for work done ahead in private.
+works for all of them does more than was asked, and writes outputs that nobody asked for. See singles.py for
+work done ahead in private.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class BlockKind(StrEnum):
     """The purpose of a block; a candidate cannot foresee which kind comes next."""
 
     COUNTED = "counted"  # its time counts
-    SINGLE = "single"  # of one call: shows work that was done ahead, see `is_even` in distrust.py
+    SINGLE = "single"  # of one call: shows work that was done ahead, see singles.py
+    BESIDE = "beside"  # a long one, in turns with those of one call when they are late
     EXTRA = "extra"  # of kinds of contents that no other block had: see coverage.py
     CHANGING = "changing"  # its contents change while it runs: see changing_blocks.py
 

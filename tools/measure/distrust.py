@@ -19,7 +19,6 @@ from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.process_use import IDLE_SHARE, SPIN_S, cpu_seconds, thread_count
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan
 from ridgeline.tools.measure.sides import Side
-from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.measure.timed_side import TimedSide
 from ridgeline.tools.records.finding import CandidateFault
@@ -45,16 +44,6 @@ STALE_ERROR = 10.0
 """Relative error below which a wrong timed output looks like another call's result; an unwritten one is far above."""
 UNASKED = 2
 """Sets without a call whose outputs are looked at after each block."""
-SINGLES = 5
-"""Blocks of one call in a measurement. A candidate is blamed for them only after twice as many once more."""
-SINGLE_EXCESS_S = 1e-3
-SINGLE_EXCESS_SHARE = 0.5
-"""A block of one call may take a call of a long block, this share of one and this time more: going on after a stop costs
-0.05 to 0.3 ms. Work for a whole block takes about 12 ms."""
-LATE_LOOKS = 3
-"""Looks, of 2 * SINGLES blocks a side, in all of which a candidate has to be late before it is said to work ahead."""
-OTHERS_EXCESS_PERCENTILE = 75
-"""The other side's blocks of one call grant what a quarter of them exceeds: a busy machine delays some, not all."""
 ROUNDED_ERROR = 0.1
 """Relative error below which a wrong timed output looks like this call's result in looser arithmetic. fp8's errors are
 mostly below this value; another call's result, whose inputs are mixtures of the same draws, has 0.2 and more. Only the
@@ -246,39 +235,6 @@ def expect_consistent(timed: TimedSide, other: TimedSide) -> None:
         own_ms, parent_ms = 1e3 * (typical + median(differences)), 1e3 * typical
         reason = f"its own clock says {own_ms:.4g} ms a call, the clock outside {parent_ms:.4g} ms"
         raise Distrusted(ReasonCode.WITNESS_DISAGREES, reason)
-
-
-def _single_excesses_s(timed: TimedSide) -> list[float]:
-    """Return by how much each block of one call took longer than a call of the long blocks."""
-    call_s = median(timed.per_call_s())
-    return [timed.waited_for_s(block) - call_s for block in timed.singles]
-
-
-def _single_excess_allowed_s(timed: TimedSide) -> float:
-    return SINGLE_EXCESS_SHARE * median(timed.per_call_s()) + SINGLE_EXCESS_S
-
-
-def has_late_singles(timed: TimedSide) -> bool:
-    """Say whether most blocks of one call took clearly longer than a call of the long blocks."""
-    return median(_single_excesses_s(timed)) > _single_excess_allowed_s(timed)
-
-
-def is_even(timed: TimedSide, other: TimedSide) -> bool:
-    """Say whether a block of one call takes no longer than a call of a long block: work for later calls is not done ahead.
-
-    A candidate that works a whole block off in its first call, or side by side, does so before it can know that there is
-    one call only. A busy machine makes blocks late on both sides: what it costs the other side is granted on top. The
-    side's usual block of one call is held against that, so that few late ones count for nothing.
-    """
-    granted_s = max(0.0, percentile(_single_excesses_s(other), OTHERS_EXCESS_PERCENTILE))
-    return median(_single_excesses_s(timed)) <= _single_excess_allowed_s(timed) + granted_s
-
-
-def worked_ahead(timed: TimedSide) -> Distrusted:
-    """Return the fault of a side whose blocks of one call are late."""
-    single_ms, call_ms = (1e3 * median(each) for each in (map(timed.call_s, timed.singles), timed.per_call_s()))
-    reason = f"the only call of a block takes {single_ms:.3g} ms, a call of a long block {call_ms:.3g} ms"
-    return Distrusted(ReasonCode.WORKED_AHEAD, f"{reason}: work for later calls is done ahead, or put off to the last")
 
 
 def expect_prompt(timed: TimedSide) -> None:

@@ -27,6 +27,7 @@ class TimedDevice:
 
     empty_blocks: EmptyBlocks
     has_own_clock: bool  # a runner's own clock is the device's, and so a witness of the parent's
+    works_on_processors: bool  # all work is processor time of the runner's: see singles.py
     changes_within_blocks: bool  # the judge can write contents while a candidate works: see changing_blocks.py
     hides_tickets: bool  # a call returns before its work is done, and the loop goes on meanwhile
     times_reference_apart: bool  # eager PyTorch runs in a runner of its own, as a candidate does: see sides.py
@@ -43,6 +44,7 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
             flags=("-std=c++17", "-O2", "-shared", "-fPIC"),
         ),
         has_own_clock=False,
+        works_on_processors=True,
         changes_within_blocks=True,
         hides_tickets=False,
         times_reference_apart=True,
@@ -60,6 +62,7 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
             flags=("-std=c++17", "-O2", "-shared", "-Xcompiler=-fPIC"),
         ),
         has_own_clock=True,
+        works_on_processors=False,
         changes_within_blocks=False,
         hides_tickets=True,
         times_reference_apart=False,

@@ -18,7 +18,7 @@ from typing import Protocol
 from ridgeline.tools.judge.messages import Idle, Renew
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.gpu_state import GpuState
-from ridgeline.tools.machine.process_use import page_faults, waited_s
+from ridgeline.tools.machine.process_use import page_faults, process_clock_s, thread_waited_s, waited_s
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan
 from ridgeline.tools.measure.coverage import Coverage
 from ridgeline.tools.measure.request_cost import LoopCost
@@ -51,6 +51,8 @@ class Block:
     page_faults: int
     gpu: GpuState = field(default_factory=GpuState)  # right after the block; unknown on a CPU
     waited_s: float = 0.0  # by the side's threads, for a core
+    parent_waited_s: float = 0.0  # by the parent's thread, which sends the request and takes the answer
+    ran_s: float = 0.0  # the side's processor time
 
     @property
     def own_s(self) -> float:
@@ -61,6 +63,12 @@ class Block:
     def parent_s(self) -> float:
         """Return the seconds per call by the parent's clock, the request's own cost included."""
         return self.took.parent_s / self.calls
+
+
+def are_held_up(blocks: Sequence[Block]) -> bool:
+    """Say whether the side's threads waited for a core in more than BUSY_SHARE of these blocks' time, beside waking up."""
+    held_up_s = sum(max(0.0, block.waited_s - WAKING_S) for block in blocks)
+    return held_up_s > BUSY_SHARE * sum(block.took.parent_s for block in blocks)
 
 
 class Collect(Protocol):
@@ -87,7 +95,8 @@ class TimedSide:
     threads: int = 0  # after the warm-up
     usual_call_s: float = 0.0  # after the warm-up
     blocks: list[Block] = field(default_factory=list)
-    singles: list[Block] = field(default_factory=list)  # blocks of one call, which do not count: see `is_even`
+    singles: list[Block] = field(default_factory=list)  # blocks of one call, which do not count: see singles.py
+    beside: list[Block] = field(default_factory=list)  # long blocks in turns with these, which do not count either
     slowdowns: list[float] = field(default_factory=list)  # before each block: see `renew`; 0 on a CPU
     waits_s: list[float] = field(default_factory=list)  # of the judge for a GPU, beside blocks that count; 0 on a CPU
     extras: list[Block] = field(default_factory=list)  # blocks of wanted contents, which do not count: see coverage.py
@@ -156,20 +165,32 @@ class TimedSide:
         After a candidate's block the judge waits for the device at once: observing a GPU takes 1 ms, in which work that was
         left behind would end unseen.
         """
-        faults, waited = page_faults(self.side.pid), waited_s(self.side.pid)
+        before = self._used()
         took = self.side.loop(plan.sets)
-        faults, waited = page_faults(self.side.pid) - faults, waited_s(self.side.pid) - waited
+        faults, waited, parent_waited, ran = (b - a for a, b in zip(before, self._used(), strict=True))
         if self.is_tracked:
             self._wait_for_device(plan.kind)
         block = Block(
             calls=plan.calls,
             took=took,
-            page_faults=faults,
+            page_faults=int(faults),
             gpu=self.observe(),
             waited_s=waited,
+            parent_waited_s=parent_waited,
+            ran_s=ran,
         )
-        kept = {BlockKind.COUNTED: self.blocks, BlockKind.SINGLE: self.singles, BlockKind.EXTRA: self.extras}
+        kept = {
+            BlockKind.COUNTED: self.blocks,
+            BlockKind.SINGLE: self.singles,
+            BlockKind.BESIDE: self.beside,
+            BlockKind.EXTRA: self.extras,
+        }
         kept[plan.kind].append(block)
+
+    def _used(self) -> tuple[float, ...]:
+        """Return what the stopped side and the parent have used so far: page faults, waits for a core, processor time."""
+        pid = self.side.pid
+        return page_faults(pid), waited_s(pid), thread_waited_s(), process_clock_s(pid)
 
     def latency_s(self) -> float:
         """Return the 90th percentile of a request's time beyond the side's own clock: waking up, waiting for a core."""
@@ -180,8 +201,7 @@ class TimedSide:
 
         The reference has no more threads than there are cores, so nobody else makes them wait.
         """
-        waited_s = sum(max(0.0, b.waited_s - WAKING_S) for b in self.blocks)
-        return waited_s > BUSY_SHARE * sum(b.took.parent_s for b in self.blocks)
+        return are_held_up(self.blocks)
 
     def per_call_s(self) -> list[float]:
         """Return every block's seconds per call.

@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 from tests.live_processes import open_files
 
-from ridgeline.tools.machine.process_use import ProcessorTime, Threads, thread_count
+from ridgeline.tools.machine.process_use import (
+    ProcessorTime,
+    Threads,
+    process_clock_s,
+    thread_count,
+    thread_waited_s,
+)
 
 COMES_AND_GOES = """
 import sys, threading
@@ -116,11 +122,12 @@ def test_processor_time_counts_threads_that_ended_and_those_that_live(thread: st
         process.stdin.write("end\n")
         process.stdin.flush()
         process.stdout.readline()
-        used = ProcessorTime(process.pid)
+        used, before_s = ProcessorTime(process.pid), process_clock_s(process.pid)
         process.stdin.write(f"{thread}\n")
         process.stdin.flush()
         process.stdout.readline()
         assert used.seconds() >= 0.05
+        assert process_clock_s(process.pid) - before_s >= 0.1, "to the nanosecond, of threads that ended too"
         process.kill()
     assert used.seconds() >= 0
 
@@ -140,7 +147,19 @@ def used_within(pid: int, seconds: float) -> float:
     return used.seconds()
 
 
+def test_a_thread_that_sleeps_waits_for_no_core() -> None:
+    """Once it has slept it waits for as long as the machine is busy: the least of some."""
+
+    def waited_beside_sleep_s() -> float:
+        before_s = thread_waited_s()
+        time.sleep(0.05)
+        return thread_waited_s() - before_s
+
+    assert 0 <= min(waited_beside_sleep_s() for _ in range(10)) < 0.05
+
+
 def test_a_process_that_is_gone_is_at_rest() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     assert Threads(process.pid).are_at_rest()
+    assert process_clock_s(process.pid) == 0

@@ -12,7 +12,8 @@ from ridgeline.tools.measure.benchmark import (
     compare_sides,
     time_candidate,
 )
-from ridgeline.tools.measure.distrust import SINGLES, Distrusted
+from ridgeline.tools.measure.distrust import Distrusted
+from ridgeline.tools.measure.singles import SINGLES
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
 from ridgeline.tools.runner.loop_time import LoopTime
 

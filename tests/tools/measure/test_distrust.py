@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import random
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 from tests.tools.measure.answering import Answering
 
-from ridgeline.tools.measure.alternation import AlternatingRun
-from ridgeline.tools.measure.block_plan import BlockKind
 from ridgeline.tools.measure.distrust import (
     BUSY_S,
-    LATE_LOOKS,
-    SINGLES,
     Distrusted,
     Inspector,
     expect_consistent,
     expect_drained,
-    is_even,
     slowdown_of,
-    worked_ahead,
     wrong_output,
 )
 from ridgeline.tools.measure.request_cost import LoopCost
@@ -146,56 +139,6 @@ def test_a_wrong_timed_output_names_the_limit_that_broke() -> None:
     assert "set 3 is wrong (a row's error 6e-05, gate 4e-05 (1.5 x))" in fault.finding.reason
 
 
-def singles_of(call_ms: float, *single_ms: float) -> TimedSide:
-    """Return a side whose long blocks have calls of `call_ms`, and whose blocks of one call took these times."""
-    timed = side_of(call_ms / 1e3, own_share=1, latency_s=0, kind=DeviceKind.CPU)
-    took = [LoopTime(parent_s=ms / 1e3, own_s=ms / 1e3) for ms in single_ms]
-    timed.singles = [Block(calls=1, took=each, page_faults=0) for each in took]
-    return timed
-
-
-@pytest.mark.parametrize("theirs_ms", [0.7, 2.0])  # the reference's are late themselves where its threads wake slowly
-def test_blocks_of_one_call_that_take_as_long_as_many_calls_show_work_done_ahead(theirs_ms: float) -> None:
-    late = singles_of(0.3, *[12.0] * 10)
-    assert not is_even(late, singles_of(0.6, *[theirs_ms] * 10))
-    fault = worked_ahead(late)
-    assert "the only call of a block takes 12 ms, a call of a long block 0.3 ms: work for later calls is" in str(fault)
-    assert fault.finding.code is ReasonCode.WORKED_AHEAD
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        ([0.6] * 10, [0.7] * 10),  # what going on after a stop costs
-        ([0.6] * 6 + [9.0] * 4, [0.7] * 10),  # a busy machine now and then
-        ([9.0] * 10, [0.7] * 4 + [9.0] * 6),  # a busy machine, on both sides
-        ([2.4] * 10, [2.0] * 10),  # one on which going on after a stop takes long
-    ],
-)
-def test_a_stop_and_a_busy_machine_are_no_work_done_ahead(ours: list[float], theirs: list[float]) -> None:
-    assert is_even(singles_of(0.3, *ours), singles_of(0.6, *theirs))
-
-
-@pytest.mark.parametrize(("late_looks", "is_blamed"), [(LATE_LOOKS, True), (LATE_LOOKS - 1, False)])
-def test_a_side_is_blamed_only_where_it_is_late_in_every_look(
-    late_looks: int, is_blamed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a machine whose cores are all taken, three honest blocks of five may be late while the other side's are not."""
-    alternation = object.__new__(AlternatingRun)
-    ours, theirs = singles_of(0.3, *[12.0] * SINGLES), singles_of(0.6)
-    took = iter([*[12.0] * (2 * SINGLES * late_looks), *[0.4] * (2 * SINGLES * LATE_LOOKS)])
-
-    def run(timed: TimedSide, other: TimedSide, calls: int, kind: BlockKind) -> None:
-        assert (calls, kind) == (1, BlockKind.SINGLE)
-        seconds = 1e-3 * (next(took) if timed is ours else 0.7)
-        timed.singles.append(Block(calls=1, took=LoopTime(parent_s=seconds, own_s=seconds), page_faults=0))
-
-    monkeypatch.setattr(alternation, "_foresighted", lambda: [(ours, theirs)])
-    monkeypatch.setattr(alternation, "_block", run)
-    with pytest.raises(Distrusted, match="done ahead") if is_blamed else nullcontext():
-        alternation.expect_even()
-
-
 def test_a_set_with_the_contents_of_a_trial_is_checked_where_the_block_used_one() -> None:
     inspector = Inspector(judge=Answering(n_sets=30), checks=1, rng=random.Random(1))  # type: ignore[arg-type]
     timed = TimedSide(side=None, judge=inspector.judge, is_tracked=True)  # type: ignore[arg-type]  # no block is run
@@ -211,15 +154,3 @@ def test_the_kind_of_contents_that_was_graded_least_is_checked_and_after_an_extr
     timed.coverage.note((7,), timed.telling, "")
     assert inspector.with_telling((4,), timed, (7, 4, 2)) == (4, 2)
     assert inspector.with_telling((4,), timed, (7, 4, 2), all_of_them=True) == (4, 7, 2)
-
-
-def test_blocks_of_the_judges_are_late_by_the_clock_that_a_candidates_are_late_by() -> None:
-    late = Block(calls=1, took=LoopTime(parent_s=6e-3, own_s=1e-3), page_faults=0)
-    usual = Block(calls=10, took=LoopTime(parent_s=11e-3, own_s=10e-3), page_faults=0)
-    candidate, reference = (
-        TimedSide(side=None, judge=Answering(n_sets=30), is_tracked=tracked, blocks=[usual], singles=[late] * SINGLES)
-        for tracked in (True, False)
-    )
-    assert is_even(candidate, reference)  # a busy machine, which both sides met
-    reference.singles = [replace(late, took=LoopTime(parent_s=1.1e-3, own_s=1e-3))] * SINGLES
-    assert not is_even(candidate, reference)

@@ -1,6 +1,7 @@
 """Blocks of one side: what they ask for, and which seconds count."""
 
 import os
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -56,6 +57,23 @@ def test_a_block_calls_its_sets_in_the_order_in_which_they_were_written() -> Non
     assert judge.orders == [plan.order]
     assert side.loops == [(23, 22, 21, 20, 19, 18, 17), (23,)]
     assert [[b.calls for b in blocks] for blocks in (timed.blocks, timed.singles)] == [[7], [1]]
+
+
+@pytest.mark.parametrize("kind", [BlockKind.COUNTED, BlockKind.SINGLE, BlockKind.BESIDE, BlockKind.EXTRA])
+def test_a_block_knows_what_processor_time_it_took(kind: BlockKind) -> None:
+    class Working(RecordingSide):
+        def loop(self, sets: Sequence[int]) -> LoopTime:
+            end_s = time.thread_time() + 0.01
+            while time.thread_time() < end_s:
+                pass
+            return super().loop(sets)
+
+    timed = TimedSide(side=Working(), judge=CountingJudge(), is_tracked=True)
+    timed.run_block(BlockPlan(order=tuple(range(N_SETS)), calls=7, kind=kind))
+    (block,) = [*timed.blocks, *timed.singles, *timed.beside, *timed.extras]
+    assert block.ran_s >= 0.01
+    assert block.waited_s >= 0
+    assert block.parent_waited_s >= 0
 
 
 def test_the_judge_waits_for_the_device_before_a_gpu_is_observed() -> None:
