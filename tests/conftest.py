@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import gc
 import os
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, P
 from ridgeline.tools.sandbox.sandbox import Sandbox, Tier, probe_sandbox, reason_against
 from tests.candidates import candidate_of
 from tests.descriptions import description_of
+from tests.marked_files import MarkedFiles
 from tests.warm_judge import WarmJudges
 
 ROWS, COLS = 4, 8
@@ -37,6 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
     A name that cannot be run comes first on PATH, so that what Ridgeline itself does without bubblewrap is what is tested.
     """
     config.pluginmanager.register(ConfinedStarts())
+    config.pluginmanager.register(MarkedFiles(config.option.markexpr))
+    gc.disable()  # until all is collected, most of which stays: a fifth of the time that it takes
     _lock_devices_alone(config)
     _let_threads_sleep(config)
     if required_tiers()[:1] != [Tier.LANDLOCK] or os.environ.get("PYTEST_XDIST_WORKER"):
@@ -120,6 +124,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = [item for item in items if item.get_closest_marker("slow")]
     config.hook.pytest_deselected(items=slow)
     items[:] = [item for item in items if item not in slow]
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from here on, and never look through what is there already."""
+    gc.freeze()
+    gc.enable()
 
 
 def required_tiers() -> list[Tier]:
