@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -250,11 +251,21 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
         yield opened
 
 
+@pytest.fixture(scope="session")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a run folder that holds a finished search, to be copied."""
+    run = tmp_path_factory.mktemp("finished") / "run"
+    with Archive.open(run / "archive.sqlite") as archive:
+        fill(archive)
+    return run
+
+
 @pytest.fixture
-def filled(archive: Archive) -> Archive:
-    """Give an archive that holds a finished search."""
-    fill(archive)
-    return archive
+def filled(finished_run: Path, tmp_path: Path) -> Iterator[Archive]:
+    """Give an archive that holds a finished search, in its run folder."""
+    shutil.copytree(finished_run, tmp_path / "run", dirs_exist_ok=True)
+    with Archive.open(tmp_path / "run" / "archive.sqlite", create=False) as opened:
+        yield opened
 
 
 @pytest.fixture

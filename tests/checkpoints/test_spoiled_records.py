@@ -106,14 +106,21 @@ def spoil(file: Path, table: str, column: str, value: bytes) -> None:
     file.write_bytes(whole.replace(marker.encode(), value) if len(value) > SHORT else whole)
 
 
+@pytest.fixture(scope="module")
+def full_run(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a run folder that holds everything, to be copied."""
+    run = shutil.copytree(finished_run, tmp_path_factory.mktemp("full") / "run")
+    with Archive.open(run, create=False) as archive:
+        for table, record in MEASURED.items():
+            archive.save(table, "r1i0v0a0:r1i1v0a0:x", "r1i0v0a0", record)
+    _in_large_pages(run / "archive.sqlite")
+    return run
+
+
 @pytest.fixture
-def runs(filled: Archive, tmp_path: Path) -> tuple[Path, Path]:
+def runs(full_run: Path, tmp_path: Path) -> tuple[Path, Path]:
     """Give a run folder that holds everything, and a folder to write in."""
-    for table, record in MEASURED.items():
-        filled.save(table, "r1i0v0a0:r1i1v0a0:x", "r1i0v0a0", record)
-    filled.close()
-    _in_large_pages(filled.path)
-    return filled.path.parent, tmp_path / "out"
+    return shutil.copytree(full_run, tmp_path / "run"), tmp_path / "out"
 
 
 @pytest.mark.parametrize(("table", "column"), COLUMNS)
