@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.checkpoints.conftest import fill
 
 from ridgeline.checkpoints.archive import PIECES, Archive
 from ridgeline.checkpoints.export import export_archive, export_jsonl, merge_archives
@@ -107,10 +108,11 @@ def spoil(file: Path, table: str, column: str, value: bytes) -> None:
 
 
 @pytest.fixture(scope="module")
-def full_run(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a run folder that holds everything, to be copied."""
-    run = shutil.copytree(finished_run, tmp_path_factory.mktemp("full") / "run")
-    with Archive.open(run, create=False) as archive:
+def full_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a run folder that holds a record of every kind, of two rounds, to be copied."""
+    run = tmp_path_factory.mktemp("full") / "run"
+    with Archive.open(run / "archive.sqlite") as archive:
+        fill(archive, rounds=2)
         for table, record in MEASURED.items():
             archive.save(table, "r1i0v0a0:r1i1v0a0:x", "r1i0v0a0", record)
     _in_large_pages(run / "archive.sqlite")
