@@ -20,8 +20,11 @@ import pytest
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.measure.request_cost import nothing_library
 from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Device, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role, Status
+from ridgeline.tools.runner.native_host import fault_watcher, native_host
 from ridgeline.tools.sandbox.sandbox import Sandbox, Tier, probe_sandbox, reason_against
 from tests.candidates import candidate_of
 from tests.descriptions import description_of
@@ -166,6 +169,16 @@ def warm_judge(warm_judges: WarmJudges) -> Iterator[None]:
     """Every judge of the module begins with its imports done, which spares five seconds of a core for each."""
     with warm_judges.starting():
         yield
+
+
+@pytest.fixture(scope="session")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What runners need beside their candidates, built once: a copy of it is the folder `host` of another cache."""
+    cache = tmp_path_factory.mktemp("hosts")
+    native_host(cache)
+    fault_watcher(cache)
+    nothing_library(cache, detect_device("cpu"))
+    return cache / "host"
 
 
 def _arguments() -> Signature:
