@@ -172,12 +172,18 @@ def warm_judge(warm_judges: WarmJudges) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What runners need beside their candidates, built once: a copy of it is the folder `host` of another cache."""
-    cache = tmp_path_factory.mktemp("hosts")
-    native_host(cache)
-    fault_watcher(cache)
-    nothing_library(cache, detect_device("cpu"))
+def hosts(pytestconfig: pytest.Config) -> Path:
+    """What runners need beside their candidates, built once: a copy of it is the folder `host` of another cache.
+
+    It lies where the torch extension does.
+    """
+    device = detect_device("cpu")
+    cache = pytestconfig.cache.mkdir(f"hosts-{device.arch}")
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        native_host(cache)
+        fault_watcher(cache)
+        nothing_library(cache, device)
     return cache / "host"
 
 

@@ -216,9 +216,10 @@ class Judged:
 
 
 @pytest.fixture(scope="module")
-def judged(warm_judge: None) -> Iterator[Judged]:
+def judged(warm_judge: None, hosts: Path) -> Iterator[Judged]:
     with tempfile.TemporaryDirectory(prefix="ridgeline-compare-", dir="/tmp") as name:
         os.chmod(name, 0o755)  # confined code may become another user
+        shutil.copytree(hosts, Path(name, "host"))
         judged = Judged(Path(name))
         yield judged
         judged.evaluator.close()
