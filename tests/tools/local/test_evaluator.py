@@ -32,7 +32,7 @@ from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Purpos
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
-pytestmark = pytest.mark.sandboxed
+pytestmark = [pytest.mark.long, pytest.mark.sandboxed]
 
 REFERENCE = """import torch
 from torch import nn

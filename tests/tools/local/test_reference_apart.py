@@ -32,7 +32,7 @@ from ridgeline.tools.runner.plan import reference_plan
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
-pytestmark = [pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
+pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
 
 REFERENCE = """import torch
 from torch import nn
