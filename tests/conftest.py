@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import gc
 import os
 import sys
 import tempfile
@@ -19,11 +20,15 @@ import pytest
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.measure.request_cost import nothing_library
 from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Device, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role, Status
+from ridgeline.tools.runner.native_host import fault_watcher, native_host
 from ridgeline.tools.sandbox.sandbox import Sandbox, Tier, probe_sandbox, reason_against
 from tests.candidates import candidate_of
 from tests.descriptions import description_of
+from tests.marked_files import MarkedFiles
 from tests.warm_judge import WarmJudges
 
 ROWS, COLS = 4, 8
@@ -37,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     A name that cannot be run comes first on PATH, so that what Ridgeline itself does without bubblewrap is what is tested.
     """
     config.pluginmanager.register(ConfinedStarts())
+    config.pluginmanager.register(MarkedFiles(config.option.markexpr))
+    gc.disable()  # until all is collected, most of which stays: a fifth of the time that it takes
     _lock_devices_alone(config)
     _let_threads_sleep(config)
     if required_tiers()[:1] != [Tier.LANDLOCK] or os.environ.get("PYTEST_XDIST_WORKER"):
@@ -122,6 +129,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in slow]
 
 
+def pytest_collection_finish() -> None:
+    """Collect garbage from here on, and never look through what is there already."""
+    gc.freeze()
+    gc.enable()
+
+
 def required_tiers() -> list[Tier]:
     """Return the tiers that RIDGELINE_TEST_TIERS names, in its order."""
     return [Tier(letter) for letter in os.environ.get(TIERS, "")]
@@ -156,6 +169,22 @@ def warm_judge(warm_judges: WarmJudges) -> Iterator[None]:
     """Every judge of the module begins with its imports done, which spares five seconds of a core for each."""
     with warm_judges.starting():
         yield
+
+
+@pytest.fixture(scope="session")
+def hosts(pytestconfig: pytest.Config) -> Path:
+    """What runners need beside their candidates, built once: a copy of it is the folder `host` of another cache.
+
+    It lies where the torch extension does.
+    """
+    device = detect_device("cpu")
+    cache = pytestconfig.cache.mkdir(f"hosts-{device.arch}")
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        native_host(cache)
+        fault_watcher(cache)
+        nothing_library(cache, device)
+    return cache / "host"
 
 
 def _arguments() -> Signature:

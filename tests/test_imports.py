@@ -13,6 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "ridgeline"
 ROOMS = ("graph", "tools", "problems", "checkpoints")

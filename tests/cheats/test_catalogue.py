@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import tempfile
 import time
@@ -70,10 +71,11 @@ def _like_others(chosen: list[Case]) -> list[Case]:
 
 
 @pytest.fixture(scope="module")
-def court(request: pytest.FixtureRequest) -> Iterator[Court]:
+def court(request: pytest.FixtureRequest, hosts: Path) -> Iterator[Court]:
     """The court of this run's cases; what their attacks may have left behind is looked for at its end."""
     with tempfile.TemporaryDirectory(prefix="ridgeline-cheats-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)  # confined code may become another user
+        shutil.copytree(hosts, Path(folder, "host"))
         # the last one stays loaded: another problem is another judge
         court = Court(Path(folder), references=(*PROBLEMS, "reference"))
         court.build({case.name: _source(case.name) for case in asked_of(request.session, CASES)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,9 +37,10 @@ SIDES = 2  # importing torch takes a core for two seconds: two candidates at onc
 
 
 @contextmanager
-def _opened(library: Path, chosen: Sequence[Case]) -> Iterator[Court]:
+def _opened(library: Path, hosts: Path, chosen: Sequence[Case]) -> Iterator[Court]:
     with tempfile.TemporaryDirectory(prefix="ridgeline-torch-cheats-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
+        shutil.copytree(hosts, Path(folder, "host"))
         court = Court(Path(folder), Interface.TORCH, references=("scaled",))
         for case in chosen:
             _add_copy(court, library, case.name)
@@ -47,18 +49,18 @@ def _opened(library: Path, chosen: Sequence[Case]) -> Iterator[Court]:
 
 
 @pytest.fixture(scope="module")
-def court(torch_extension: Path) -> Iterator[Court]:
-    with _opened(torch_extension, [*CONTROLS, *TIMED]) as court:
+def court(torch_extension: Path, hosts: Path) -> Iterator[Court]:
+    with _opened(torch_extension, hosts, [*CONTROLS, *TIMED]) as court:
         yield court
 
 
 @pytest.fixture(scope="module")
-def verdicts(torch_extension: Path, request: pytest.FixtureRequest) -> dict[str, Verdict]:
+def verdicts(torch_extension: Path, hosts: Path, request: pytest.FixtureRequest) -> dict[str, Verdict]:
     """Judge all that were asked for at once."""
     chosen = [case for case in asked_of(request.session, CASES) if case not in TIMED]
 
     def judge(side: int) -> list[tuple[str, Verdict]]:
-        with _opened(torch_extension, chosen[side::SIDES]) as court:
+        with _opened(torch_extension, hosts, chosen[side::SIDES]) as court:
             return [(case.name, _verdict(court, case)) for case in chosen[side::SIDES]]
 
     with ThreadPoolExecutor(SIDES) as pool:

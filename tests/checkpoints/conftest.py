@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -188,30 +189,31 @@ def _fill_round(archive: Archive, number: int, failures: Iterator[tuple[Status, 
             archive.charge(f"{candidate_id}:measure", cpu_s=5.5, wall_s=3.2, what="evaluation")
 
 
-def fill(archive: Archive) -> None:
-    """Fill an archive as a search of four rounds, its tuning and its certificate do."""
+def fill(archive: Archive, *, rounds: int = 4) -> None:
+    """Fill an archive as a search of four rounds or fewer, its tuning and its certificate do."""
     _fill_run(archive)
     journal = Journal(archive)
     failures = iter(FAILURES * 4)
-    for number in range(1, 5):
+    for number in range(1, rounds + 1):
         call_id = f"r{number}:ideate:0"
         journal.begin(call_id, model="offline", prompt_sha256="cd" * 32, request={"round": number})
         journal.finish(call_id, {"text": "{}", "input_tokens": 5200, "output_tokens": 900, "usd": 0.031})
         _fill_round(archive, number, failures)
         archive.save_round({"round": number, "wall_s": 61.0 * number, "elites": [f"r{number}i1v1a0"]})
+    parent = f"r{rounds}i1v0a0"
     tuned = make_candidate(
-        "r4i1v0a0t3", origin=Origin.TUNE, round=4, idea_id="r4i1", parent_id="r4i1v0a0", tunables={"UNROLL": "8"}
+        f"{parent}t3", origin=Origin.TUNE, round=rounds, idea_id=parent[:4], parent_id=parent, tunables={"UNROLL": "8"}
     )
     archive.add_candidate(tuned)
     archive.add_evaluation(make_ok(tuned.id, 2.31, Purpose.TUNE))
     archive.add_evaluation(make_ok(tuned.id, 2.27, Purpose.CERTIFY))
     ratio = Comparison(ratio=1.73, ratio_ci95=(1.69, 1.77), first_ms=0.92, second_ms=0.53, blocks=12)
     archive.save("comparisons", comparison_key("seed-fused", tuned.id, "builds"), tuned.id, ratio)
-    archive.save_certificate(_certificate(tuned.id))
+    archive.save_certificate(_certificate(tuned.id, parent))
     archive.save_run(RunRecord(best_id=tuned.id))
 
 
-def _certificate(candidate_id: str) -> dict[str, object]:
+def _certificate(candidate_id: str, parent_id: str) -> dict[str, object]:
     trials = tuple(Trial(name=f"seed_{n}", rel_error=2e-7, gate=1e-5, passed=True) for n in range(20))
     verdict = Verdict(status=Status.OK, precision_class=PrecisionClass.FP32, trials=trials)
     timings = [make_ok(candidate_id, speedup).timing for speedup in (2.25, 2.27, 2.30)]
@@ -222,7 +224,7 @@ def _certificate(candidate_id: str) -> dict[str, object]:
         "selection": [
             {"candidate_id": candidate_id, "speedup": 2.3, "speedup_ci95": [2.1, 2.4], "ratio": 1.04,
              "ratio_ci95": [1.01, 1.06], "blocks": 40},
-            {"candidate_id": "r4i1v0a0", "speedup": 2.32, "speedup_ci95": [2.2, 2.5], "ratio": 1.0,
+            {"candidate_id": parent_id, "speedup": 2.32, "speedup_ci95": [2.2, 2.5], "ratio": 1.0,
              "ratio_ci95": None, "blocks": None},
         ],
         "baselines": [b.to_json() for b in make_baselines().entries], "fraction_of_floor": 0.8, "audit": None,
@@ -250,11 +252,21 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
         yield opened
 
 
+@pytest.fixture(scope="session")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a run folder that holds a finished search, to be copied."""
+    run = tmp_path_factory.mktemp("finished") / "run"
+    with Archive.open(run / "archive.sqlite") as archive:
+        fill(archive)
+    return run
+
+
 @pytest.fixture
-def filled(archive: Archive) -> Archive:
-    """Give an archive that holds a finished search."""
-    fill(archive)
-    return archive
+def filled(finished_run: Path, tmp_path: Path) -> Iterator[Archive]:
+    """Give an archive that holds a finished search, in its run folder."""
+    shutil.copytree(finished_run, tmp_path / "run", dirs_exist_ok=True)
+    with Archive.open(tmp_path / "run" / "archive.sqlite", create=False) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.checkpoints.conftest import fill
 
 from ridgeline.checkpoints.archive import PIECES, Archive
 from ridgeline.checkpoints.export import export_archive, export_jsonl, merge_archives
@@ -106,14 +107,22 @@ def spoil(file: Path, table: str, column: str, value: bytes) -> None:
     file.write_bytes(whole.replace(marker.encode(), value) if len(value) > SHORT else whole)
 
 
+@pytest.fixture(scope="module")
+def full_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a run folder that holds a record of every kind, of two rounds, to be copied."""
+    run = tmp_path_factory.mktemp("full") / "run"
+    with Archive.open(run / "archive.sqlite") as archive:
+        fill(archive, rounds=2)
+        for table, record in MEASURED.items():
+            archive.save(table, "r1i0v0a0:r1i1v0a0:x", "r1i0v0a0", record)
+    _in_large_pages(run / "archive.sqlite")
+    return run
+
+
 @pytest.fixture
-def runs(filled: Archive, tmp_path: Path) -> tuple[Path, Path]:
+def runs(full_run: Path, tmp_path: Path) -> tuple[Path, Path]:
     """Give a run folder that holds everything, and a folder to write in."""
-    for table, record in MEASURED.items():
-        filled.save(table, "r1i0v0a0:r1i1v0a0:x", "r1i0v0a0", record)
-    filled.close()
-    _in_large_pages(filled.path)
-    return filled.path.parent, tmp_path / "out"
+    return shutil.copytree(full_run, tmp_path / "run"), tmp_path / "out"
 
 
 @pytest.mark.parametrize(("table", "column"), COLUMNS)

@@ -32,7 +32,7 @@ from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Purpos
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
-pytestmark = pytest.mark.sandboxed
+pytestmark = [pytest.mark.long, pytest.mark.sandboxed]
 
 REFERENCE = """import torch
 from torch import nn
@@ -216,9 +216,10 @@ class Judged:
 
 
 @pytest.fixture(scope="module")
-def judged(warm_judge: None) -> Iterator[Judged]:
+def judged(warm_judge: None, hosts: Path) -> Iterator[Judged]:
     with tempfile.TemporaryDirectory(prefix="ridgeline-compare-", dir="/tmp") as name:
         os.chmod(name, 0o755)  # confined code may become another user
+        shutil.copytree(hosts, Path(name, "host"))
         judged = Judged(Path(name))
         yield judged
         judged.evaluator.close()

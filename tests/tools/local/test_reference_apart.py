@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -31,7 +32,7 @@ from ridgeline.tools.runner.plan import reference_plan
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
-pytestmark = [pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
+pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
 
 REFERENCE = """import torch
 from torch import nn
@@ -73,8 +74,9 @@ def plan_without_packages(problem: DescribedTarget, module: ModuleContract, cach
 
 
 @pytest.fixture
-def opened(sandbox: Sandbox, tmp_path: Path) -> Iterator[Opened]:
+def opened(sandbox: Sandbox, tmp_path: Path, hosts: Path) -> Iterator[Opened]:
     sessions: list[ProblemSession] = []
+    shutil.copytree(hosts, tmp_path / "host")
 
     def open_session(source: str) -> tuple[ProblemSession, ReferenceSide]:
         target = problem_of(source)
@@ -167,9 +169,10 @@ def test_a_runner_that_cannot_import_torch_is_warned_of_at_once_and_the_judge_lo
 
 @pytest.mark.parametrize("has_packages", [True, False])
 def test_a_time_against_eager_in_the_judge_is_labelled(
-    sandbox: Sandbox, open_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_packages: bool
+    sandbox: Sandbox, open_path: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch, *, has_packages: bool
 ) -> None:
     """The label belongs to what runs where: the measurement between is left out, which a busy machine would disturb."""
+    shutil.copytree(hosts, open_path / "host")
     places = []
 
     def time_candidate(_candidate: object, reference: ReferenceSide, *_: object, **__: object) -> Timing:

@@ -1,6 +1,7 @@
 """Sides of a timing that are real processes, the judge of their sets, and a folder of a module's own."""
 
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -38,7 +39,8 @@ def start(program: Path, judge: FileJudge) -> Iterator[Callable[..., ProcessSide
 
 
 @pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
+def folder(hosts: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="ridgeline-verify-", dir="/tmp") as name:
         os.chmod(name, 0o755)  # confined code may become another user
+        shutil.copytree(hosts, Path(name, "host"))
         yield Path(name)

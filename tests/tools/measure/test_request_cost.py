@@ -41,10 +41,12 @@ def get_init_inputs():
 
 
 @pytest.mark.timing
+@pytest.mark.usefixtures("warm_judge")
 @pytest.mark.parametrize("interface", [Interface.C, Interface.TORCH])
 def test_a_request_costs_something_and_less_than_the_start_of_python(
-    sandbox: Sandbox, tmp_path: Path, interface: Interface
+    sandbox: Sandbox, tmp_path: Path, hosts: Path, interface: Interface
 ) -> None:
+    shutil.copytree(hosts, tmp_path / "host")
     device = detect_device("cpu")
     problem = Target(
         name="p", reference_source=REFERENCE, interface=interface, tolerance=PrecisionClass.FP32, device=device

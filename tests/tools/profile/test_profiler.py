@@ -126,7 +126,10 @@ def test_allocation_in_every_call_is_named() -> None:
     assert "no shared object to look at" in profile.notes
 
 
-def test_paragraph_holds_the_time_the_stages_and_the_line_of_a_scalar_loop(open_path: Path, sandbox: Sandbox) -> None:
+def test_paragraph_holds_the_time_the_stages_and_the_line_of_a_scalar_loop(
+    open_path: Path, hosts: Path, sandbox: Sandbox
+) -> None:
+    shutil.copytree(hosts, open_path / "host")
     device = detect_device("cpu")
     problem = DescribedTarget(
         name="t",

@@ -1,6 +1,7 @@
 """The stages of real kernels: built by the compiler in the sandbox, run there alone, read from what they print."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,8 @@ class Kernels:
 
 
 @pytest.fixture
-def kernels(open_path: Path, device: Device, sandbox: Sandbox) -> Kernels:
+def kernels(open_path: Path, hosts: Path, device: Device, sandbox: Sandbox) -> Kernels:
+    shutil.copytree(hosts, open_path / "host")
     return Kernels(open_path, device, sandbox)
 
 

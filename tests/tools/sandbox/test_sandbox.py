@@ -23,6 +23,8 @@ from ridgeline.tools.sandbox.python import python_paths
 from ridgeline.tools.sandbox.rules import CONFINED_UID, dropped_uid
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, SandboxedProcess, Tier, claim_workdir
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def sandbox(each_tier: Tier) -> Sandbox:

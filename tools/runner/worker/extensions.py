@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils import cpp_extension
 
 from ridgeline.tools.records.codec import Record
 
@@ -55,6 +54,8 @@ def with_architecture(flags: list[str]) -> list[str]:
     torch leaves it out where a flag holds the letters "arch", as a host compiler's -march does; nvcc then builds for its
     oldest GPU.
     """
+    from torch.utils import cpp_extension
+
     if not os.environ.get("TORCH_CUDA_ARCH_LIST") or not any("arch" in flag for flag in flags):
         return flags
     return [*flags, *cpp_extension._get_cuda_arch_flags()]  # noqa: SLF001
@@ -153,6 +154,8 @@ class Loader:
 
 
 def _replace_builders(around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    from torch.utils import cpp_extension  # with setuptools a tenth of a runner's start, which one of `torch` spares
+
     for function in (cpp_extension.load, cpp_extension.load_inline):
         setattr(cpp_extension, function.__name__, around(function))
 
@@ -184,5 +187,7 @@ def _texts(value: Any) -> Any:
 
 def _newest(name: str) -> Path:
     """Return the newest library of an extension that is no Python module; each version has a name of its own."""
+    from torch.utils import cpp_extension
+
     folder = Path(cpp_extension._get_build_directory(name, verbose=False))  # noqa: SLF001
     return max(folder.glob(f"{name}*.so"), key=lambda path: path.stat().st_mtime)

@@ -20,6 +20,8 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph import cli
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize(
     ("bank", "says"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from torch._inductor.exc import CppCompileError
-
 from ridgeline.tools.judge.worker.user_code import named_line
 
 
 def test_of_inductors_error_the_compilers_words_are_told_and_not_its_command() -> None:
+    from torch._inductor.exc import CppCompileError  # a second of imports, which no other test's process needs
+
     command = ["g++", "-x", "c++-header", *(f"-D TORCH_{n}" for n in range(100))]
     error = CppCompileError(command, "/tmp/torchinductor/abc.h: fatal error: writing file: No space left on device")
     said = "CppCompileError: C++ compile error /tmp/torchinductor/abc.h: fatal error: writing file: No space left on device"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import types
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.environments import child_environment
 
 from ridgeline.tools.build.interfaces import architecture_list
 from ridgeline.tools.build.toolchain import cuda_home
@@ -74,3 +77,12 @@ def test_a_toolkit_is_found_behind_a_script_called_nvcc(tmp_path: Path) -> None:
     script.parent.mkdir()
     script.touch()
     assert cuda_home(script) == Path("/usr/local/cuda")
+
+
+def test_a_runner_that_builds_nothing_does_not_import_what_builds_extensions() -> None:
+    needless = {"setuptools", "torch.utils.cpp_extension"}
+    code = f"import sys, ridgeline.tools.runner.worker.__main__; print({needless} & {{*sys.modules}})"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=child_environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
