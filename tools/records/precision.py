@@ -74,6 +74,20 @@ ROW_SCALE_FLOOR = 0.1
 the worst row of a Winograd convolution lay anywhere between 0.3 and 3 of its limit, by the draw. Row scales of the
 row_scaled trial span 2^10: a wrong row of the smallest, 3.6e-3 of the rms, still is 0.036, beyond bf16's limit."""
 
+LOST_ROW = 0.25
+"""A row too small for the limit of rows may be off by this x its own size; beyond it, the row is lost."""
+
+LOST_STEADY: Mapping[PrecisionClass, float] = {
+    PrecisionClass.FP32: 0.01,
+    PrecisionClass.TF32: 0.1,
+    PrecisionClass.FP16: 0.1,
+    PrecisionClass.BF16: 0.1,
+    PrecisionClass.FP8: 0.1,
+}
+"""... where each accepted class's own error moves that row by less than this x `LOST_ROW`, and what sums lose by less than
+fp32's. Any row that an honest kernel may lose is moved by more: what is left of a cancellation, a number below a type's
+range. A row in bf16 is some 3e-3 off its own size."""
+
 ELEMENT_SLACK: Mapping[PrecisionClass, float] = {
     PrecisionClass.FP32: 64.0,
     PrecisionClass.TF32: 8.0,
@@ -99,6 +113,17 @@ REPEAT_LIMIT: float = 1.0
 nondeterministic."""
 
 _OUTPUT_CLASS = {"bfloat16": PrecisionClass.BF16, "float16": PrecisionClass.FP16}
+
+
+SMALLEST_ROW: Mapping[str, float] = {"float16": 2.0**-12, "bfloat16": 1e-30, "float32": 1e-30, "float64": 1e-290}
+"""Root mean square of a row, by the output's type, below which nothing is asked of it: what led there may have been below the
+type's range, and flushing that to zero is legal."""
+
+
+def small_share(precision: PrecisionClass) -> float:
+    """Return the share of the output's rms below which the limit of rows lets a row be anything, in bf16 at most."""
+    known = min(precision, PrecisionClass.BF16, key=strictness)
+    return ROW_SCALE_FLOOR * ROW_SLACK[known] * NOMINAL_GATE[known]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

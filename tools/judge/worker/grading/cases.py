@@ -26,16 +26,26 @@ from ridgeline.tools.judge.worker.grading.case import (
     fits_type,
     trial_of,
 )
-from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors, sum_errors, worst_of
+from ridgeline.tools.judge.worker.grading.class_errors import (
+    moved_outputs,
+    rounded_outputs,
+    rounding_errors,
+    sum_errors,
+    worst_of,
+)
+from ridgeline.tools.judge.worker.grading.small_rows import Moved
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
-from ridgeline.tools.records.precision import SUM_ERROR
+from ridgeline.tools.records.precision import LOST_STEADY, SUM_ERROR
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
+
+_MOVES = 3
+"""Choices of operands with other last bits: a row that one of them happens to leave as it is, another one moves."""
 
 
 class CaseBook:
@@ -248,6 +258,23 @@ class CaseBook:
             with self._scalars_of(case.name):
                 case.sums[precision] = sum_errors(self._reference, case, SUM_ERROR[precision])
         return case.sums[precision]
+
+    def honest(self, case: Case, index: int, precisions: tuple[PrecisionClass, ...]) -> Iterator[Moved | None]:
+        """Yield what an output of a case might be in honest kernels of these classes; None where nothing can be told.
+
+        That is PyTorch's own, those of operands rounded to a class, and some of operands with other last bits.
+        """
+        with self.parameters_kept(), self._scalars_of(case.name):
+            self.place_parameters(case.parameters)
+            yield Moved(output=self._reference.run(case.inputs)[index], allowed=LOST_STEADY[PrecisionClass.FP32])
+            for seed in range(_MOVES):
+                moved = moved_outputs(self._reference, case, SUM_ERROR[PrecisionClass.FP32], seed)
+                allowed = LOST_STEADY[PrecisionClass.FP32]
+                yield None if moved is None else Moved(output=moved[index], allowed=allowed, by_operands=True)
+            for precision in precisions:
+                if precision is not PrecisionClass.FP32:
+                    output = rounded_outputs(self._reference, case, precision)[index]
+                    yield Moved(output=output, allowed=LOST_STEADY[precision])
 
     def own_of(self, name: str, precisions: tuple[PrecisionClass, ...]) -> dict[PrecisionClass, EachErrors | None]:
         """Return these classes' own errors on a case, which is made only for those that are not known yet."""

@@ -25,28 +25,38 @@ _TF32_DROPPED_BITS = 13  # tf32 keeps 10 of float32's 23 mantissa bits
 
 def rounding_errors(reference: Reference, case: Case, precision: PrecisionClass) -> EachErrors | None:
     """Return what rounding to a class does to each output of a case; None when the class cannot hold these numbers."""
+    return _floating_errors(rounded_outputs(reference, case, precision), case)
+
+
+def rounded_outputs(reference: Reference, case: Case, precision: PrecisionClass) -> Tensors:
+    """Return a case's outputs in float64, of operands rounded to a class, and stored in it where it is a stored one."""
     inputs = tuple(rounded(t, precision) for t in case.inputs)
     parameters = {n: rounded(t, precision) for n, t in case.parameters.items()}
     with torch.no_grad():
         outputs = reference.run_double(inputs, parameters)
     stored = precision in _ROUNDED_TO
-    return _floating_errors(tuple(rounded(o, precision) if stored else o for o in outputs), case)
+    return tuple(rounded(o, precision) if stored else o for o in outputs)
 
 
 def sum_errors(reference: Reference, case: Case, relative: float) -> EachErrors | None:
-    """Return what operands that differ by twice this part of themselves do to a case; None where nothing can be told.
+    """Return what operands that differ by twice this part of themselves do to a case; None where nothing can be told."""
+    outputs = moved_outputs(reference, case, relative)
+    return None if outputs is None else _floating_errors(outputs, case)
 
-    That is so where the reference does not compute in float64, or where it gives no number so close to the case's own.
+
+def moved_outputs(reference: Reference, case: Case, relative: float, seed: int = _CHOICE_SEED) -> Tensors | None:
+    """Return a case's outputs in float64, of operands of which about half differ by twice this part of themselves.
+
+    None where the reference does not compute in float64, or where it gives no number so close to the case's own.
     """
-    generator = torch.Generator(case.inputs[0].device).manual_seed(_CHOICE_SEED)
+    generator = torch.Generator(case.inputs[0].device).manual_seed(seed)
     try:
         with torch.no_grad():
             inputs = tuple(_moved(t, relative, generator) for t in case.inputs)
             parameters = {n: _moved(t, relative, generator) for n, t in case.parameters.items()}
-            outputs = reference.run_double(inputs, parameters)
+            return reference.run_double(inputs, parameters)
     except BadReferenceError:
         return None
-    return _floating_errors(outputs, case)
 
 
 def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) -> torch.Tensor:
