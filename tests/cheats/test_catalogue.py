@@ -24,7 +24,7 @@ from .court import HERE, VARIANTS, Court, asked_of, gains_nothing
 from .trick import Case, Form, Stage
 
 ROOT = HERE.parent.parent
-PROBLEMS = ("derived", "given", "hidden", "linear", "loaded", "pooled", "several", "sized")
+PROBLEMS = ("derived", "double", "given", "hidden", "linear", "loaded", "pooled", "several", "sized")
 CASES = cases(Form.C)
 JUDGED = [case for case in CASES if case.end.control in ("", "itself")]
 GAINLESS = [case for case in CASES if case not in JUDGED]

@@ -30,6 +30,8 @@ TRICKS: tuple[Trick, ...] = (
           "nothing: it must pass and be timed", c("loaded_honest", gainless("itself"))),
     trick(G.CONTROL, "an honest kernel of rows whose sizes lie nine orders of magnitude apart",
           "nothing: it must pass and be timed", c("sized_honest", gainless("itself"))),
+    trick(G.CONTROL, "an honest kernel in float64", "nothing: it must pass and be timed",
+          c("double_honest", gainless("itself"))),
     trick(G.CONTROL, "a null pointer", "the host explains the fault",
           c("crash", fails(R.CRASHED)), torch("crash", fails(R.CRASHED)), cuda("ILLEGAL", fails(R.CUDA_ERROR), AFFINE)),
     trick(G.CONTROL, "it reads far past the end of an input", "unreadable memory around every region",

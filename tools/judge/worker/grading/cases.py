@@ -27,6 +27,7 @@ from ridgeline.tools.judge.worker.grading.case import (
     trial_of,
 )
 from ridgeline.tools.judge.worker.grading.class_errors import (
+    double_errors,
     moved_outputs,
     rounded_outputs,
     rounding_errors,
@@ -264,17 +265,16 @@ class CaseBook:
 
         That is PyTorch's own, those of operands rounded to a class, and some of operands with other last bits.
         """
+        loosest, steady = precisions[-1], LOST_STEADY[PrecisionClass.FP32]
         with self.parameters_kept(), self._scalars_of(case.name):
             self.place_parameters(case.parameters)
-            yield Moved(output=self._reference.run(case.inputs)[index], allowed=LOST_STEADY[PrecisionClass.FP32])
+            yield Moved(output=self._reference.run(case.inputs)[index], allowed=steady)
             for seed in range(_MOVES):
-                moved = moved_outputs(self._reference, case, SUM_ERROR[PrecisionClass.FP32], seed)
-                allowed = LOST_STEADY[PrecisionClass.FP32]
-                yield None if moved is None else Moved(output=moved[index], allowed=allowed, by_operands=True)
+                moved = moved_outputs(self._reference, case, SUM_ERROR[loosest], seed)
+                yield None if moved is None else Moved(output=moved[index], allowed=steady, by_operands=True)
             for precision in precisions:
-                if precision is not PrecisionClass.FP32:
-                    output = rounded_outputs(self._reference, case, precision)[index]
-                    yield Moved(output=output, allowed=LOST_STEADY[precision])
+                output = rounded_outputs(self._reference, case, precision)[index]
+                yield Moved(output=output, allowed=LOST_STEADY[precision])
 
     def own_of(self, name: str, precisions: tuple[PrecisionClass, ...]) -> dict[PrecisionClass, EachErrors | None]:
         """Return these classes' own errors on a case, which is made only for those that are not known yet."""
@@ -287,7 +287,10 @@ class CaseBook:
         return own
 
     def _measure_own(self, case: Case, precision: PrecisionClass) -> EachErrors | None:
-        errors = rounding_errors(self._reference, case, precision)
+        is_double = precision is PrecisionClass.FP64
+        errors = (
+            double_errors(self._reference, case) if is_double else rounding_errors(self._reference, case, precision)
+        )
         if errors is None:
             return None
         natives = [case.own.get(PrecisionClass.FP32)]

@@ -23,6 +23,7 @@ from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.compare import Difference, Expected, compare, expect
 from ridgeline.tools.judge.worker.grading.error_map import map_errors
 from ridgeline.tools.judge.worker.grading.grades import Grade, Grader
+from ridgeline.tools.judge.worker.grading.narrowing import computed_dtypes
 from ridgeline.tools.judge.worker.grading.poison import (
     fill_words,
     holds_only,
@@ -60,7 +61,7 @@ class Examiner:
         specs = reference.signature.with_role(Role.OUTPUT)
         self._names = tuple(s.name for s in specs)
         self._dtypes = tuple(torch_dtype(s.dtype) for s in specs)
-        self._grader = Grader(book, tolerance, tuple(s.dtype for s in specs))
+        self._grader = Grader(book, tolerance, computed_dtypes(reference, book, tuple(s.dtype for s in specs)))
         self._words: dict[int, tuple[int, ...]] = {}
         self._over_nan: set[int] = set()  # the sets whose poison is NaN
         self._snapshot: Tensors = ()

@@ -123,7 +123,7 @@ def _compared(output: torch.Tensor, expected: Expected, precision: PrecisionClas
     """Return the small rows that are compared: small in this class, of enough elements, within the type's range."""
     assert expected.small is not None
     width = output.shape[-1]
-    least = SMALLEST_ROW.get(str(output.dtype).removeprefix("torch."), math.inf) * math.sqrt(width)
+    least = _smallest_rms(output.dtype, precision) * math.sqrt(width)
     norms, most = expected.small.norms, small_share(precision) * expected.rms * math.sqrt(width)
     rows = expected.small.where((norms < most) & (norms >= least))
     if not len(rows):
@@ -131,6 +131,12 @@ def _compared(output: torch.Tensor, expected: Expected, precision: PrecisionClas
     values = expected.values.reshape(-1, width)
     counts = [(values[p] != 0).sum(dim=-1) for p in torch.split(rows.places, max(_CHUNK // width, 1))]
     return rows.where(torch.cat(counts) >= MIN_ROW_ELEMENTS)
+
+
+def _smallest_rms(dtype: torch.dtype, precision: PrecisionClass) -> float:
+    """Return the size below which nothing is asked of a row: a class looser than fp64 ends where float32 does."""
+    in_type = SMALLEST_ROW.get(str(dtype).removeprefix("torch."), math.inf)
+    return in_type if precision is PrecisionClass.FP64 else max(in_type, SMALLEST_ROW["float32"])
 
 
 def _are_steady(rows: SmallRows, expected: Expected, honest: Honest) -> torch.Tensor:
