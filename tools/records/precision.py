@@ -91,9 +91,9 @@ LOST_STEADY: Mapping[PrecisionClass, float] = {
     PrecisionClass.BF16: 0.1,
     PrecisionClass.FP8: 0.1,
 }
-"""... where each accepted class's own error moves that row by less than this x `LOST_ROW`, and what sums lose by less than
-fp32's. Any row that an honest kernel may lose is moved by more: what is left of a cancellation, a number below a type's
-range. A row in bf16 is some 3e-3 off its own size."""
+"""... where each accepted class's own error moves that row by less than this x `LOST_ROW`. Any row that an honest kernel may
+lose is moved by more: what is left of a cancellation, a number below a type's range. A row in bf16 is some 3e-3 off its own
+size."""
 
 ELEMENT_SLACK: Mapping[PrecisionClass, float] = {
     PrecisionClass.FP64: 64.0,
@@ -123,6 +123,10 @@ nondeterministic."""
 _STORED_IN_16_BITS = {"bfloat16": PrecisionClass.BF16, "float16": PrecisionClass.FP16}
 _OUTPUT_CLASS = {"float64": PrecisionClass.FP64} | _STORED_IN_16_BITS
 
+
+LOST_MOVED = 2e-4
+"""... and what sums lose moves it by less than this x `LOST_ROW`. A variance in one pass loses the square of what its operands'
+last bits are multiplied by: 400 of them here, 1e-2 of the row in fp32."""
 
 SMALLEST_ROW: Mapping[str, float] = {"float16": 2.0**-12, "bfloat16": 1e-30, "float32": 1e-30, "float64": 1e-290}
 """Root mean square of a row, by the output's type, below which nothing is asked of it: what led there may have been below the

@@ -41,7 +41,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
-from ridgeline.tools.records.precision import LOST_STEADY, SUM_ERROR
+from ridgeline.tools.records.precision import LOST_MOVED, LOST_STEADY, SUM_ERROR
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
@@ -265,13 +265,13 @@ class CaseBook:
 
         That is PyTorch's own, those of operands rounded to a class, and some of operands with other last bits.
         """
-        loosest, steady = precisions[-1], LOST_STEADY[PrecisionClass.FP32]
+        loosest = precisions[-1]
         with self.parameters_kept(), self._scalars_of(case.name):
             self.place_parameters(case.parameters)
-            yield Moved(output=self._reference.run(case.inputs)[index], allowed=steady)
+            yield Moved(output=self._reference.run(case.inputs)[index], allowed=LOST_STEADY[PrecisionClass.FP32])
             for seed in range(_MOVES):
                 moved = moved_outputs(self._reference, case, SUM_ERROR[loosest], seed)
-                yield None if moved is None else Moved(output=moved[index], allowed=steady, by_operands=True)
+                yield None if moved is None else Moved(output=moved[index], allowed=LOST_MOVED, by_operands=True)
             for precision in precisions:
                 output = rounded_outputs(self._reference, case, precision)[index]
                 yield Moved(output=output, allowed=LOST_STEADY[precision])

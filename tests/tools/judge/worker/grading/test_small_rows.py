@@ -140,6 +140,14 @@ def test_what_is_left_of_a_row_by_luck_may_be_anything(body: str, inputs: str) -
     assert grade.passed
 
 
+def test_a_variance_in_one_pass_may_lose_small_rows() -> None:
+    spread = "torch.where(torch.arange(64) % 8 == 3, 1e-4, 1.0)[:, None, None]"
+    graded = Graded("return x.var(1)", inputs=f"torch.randn(64, 8, 64) * {spread} + 2 * ({spread} < 1)")
+    (x,) = graded.case.inputs
+    in_one_pass = ((x * x).sum(1) - x.sum(1) ** 2 / 8) / 7
+    assert graded(in_one_pass).passed
+
+
 def test_the_1e_2_rule_does_not_ask_for_small_rows() -> None:
     graded = Graded(PRODUCT, tolerance=CRFM)
     assert graded(graded.without_small_rows()).passed
