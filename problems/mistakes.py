@@ -29,6 +29,8 @@ _PLAIN_TYPES = {
 _MEANT = {
     "gpu": "cuda",
     "nvidia": "cuda",
+    "float64": "fp64",
+    "double": "fp64",
     "float32": "fp32",
     "tensorfloat32": "tf32",
     "float16": "fp16",

@@ -22,7 +22,7 @@ TEMPLATE = """\
 name: {name}
 reference: {reference}
 interface: c          # c: plain native source | torch: extension source | module: Python file
-tolerance: {tolerance}       # loosest class accepted: fp32 | tf32 | fp16 | bf16 | fp8 | crfm
+tolerance: {tolerance}       # loosest class accepted: fp64 | fp32 | tf32 | fp16 | bf16 | fp8 | crfm
 targets:
   # sizes replace the reference's top-level constants on that device{constants}
   cpu: {{sizes: {{}}}}
@@ -67,8 +67,9 @@ def _problem_yaml(name: str, tree: ast.Module, tolerance: ToleranceClass | None)
 
 
 def own_tolerance(dtypes: set[str]) -> str:
-    """Outputs of 16 bits cannot be closer than their own rounding."""
-    half = "fp16" if dtypes & {"float16", "half"} else "fp32"
+    """Outputs of 16 bits cannot be closer than their own rounding; who names float64 asks for its digits."""
+    usual = "fp64" if dtypes & {"float64", "double"} else "fp32"
+    half = "fp16" if dtypes & {"float16", "half"} else usual
     return "bf16" if "bfloat16" in dtypes else half
 
 

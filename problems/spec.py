@@ -27,7 +27,7 @@ from ridgeline.problems.files import as_words, read_text, read_yaml
 from ridgeline.problems.kernel_files import MODULE_SUFFIX, SOURCE_SUFFIX, matching_kernels, named_kernel
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.model_calls import CallSettings, PriceSettings, Section
-from ridgeline.problems.syntax import parse_reference, substitute_sizes
+from ridgeline.problems.syntax import names_float64, parse_reference, substitute_sizes
 from ridgeline.problems.targets import TargetSettings
 from ridgeline.tools.errors import ProblemError
 
@@ -41,7 +41,7 @@ MOST = 1_000_000
 # The words of tools/records/vocabulary.py, which this room may not import.
 TargetKind = Literal["cpu", "cuda"]
 InterfaceName = Literal["c", "torch", "module"]
-ToleranceClass = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "crfm"]
+ToleranceClass = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "crfm"]
 SearchPart = Literal["memory", "diagnosis", "recombination", "novelty", "tuning", "blocks"]
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -119,7 +119,10 @@ class ProblemSpec(Section):
         default="c",
         description="Form of a candidate: `c` plain native source, `torch` extension source, `module` Python file.",
     )
-    tolerance: ToleranceClass = Field(default="fp32", description="Loosest precision class that is accepted.")
+    tolerance: ToleranceClass = Field(
+        default="fp32",
+        description="Loosest precision class that is accepted. Absent: fp64 where the reference names float64, else fp32.",
+    )
     targets: dict[TargetKind, TargetSettings] = Field(
         default_factory=_both_targets,
         min_length=1,
@@ -305,7 +308,16 @@ def _with_files(spec: ProblemSpec, path: Path) -> ProblemSpec:
         spec.reference_source(kind)
         spec.seed_sources(kind)
         spec.reference_kernels(kind)
-    return _at(spec, path.absolute(), given=path)  # a run remembers it and may be resumed from another folder
+    return _at(_with_own_tolerance(spec), path.absolute(), given=path)  # a run may be resumed from another folder
+
+
+def _with_own_tolerance(spec: ProblemSpec) -> ProblemSpec:
+    """Return the problem with the tolerance that its reference asks for, where it states none."""
+    if "tolerance" in spec.model_fields_set:
+        return spec
+    source = read_text(spec.path.parent / spec.reference, f"{spec.given}: reference")
+    is_double = names_float64(parse_reference(source, str(spec.reference_given)))
+    return spec.model_copy(update={"tolerance": "fp64"}) if is_double else spec
 
 
 def _refuse_source(path: Path) -> None:

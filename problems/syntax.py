@@ -19,6 +19,8 @@ Number = int | float
 DTYPE_NAMES = ("float32", "float16", "bfloat16")
 """The texts that `sizes` may set: a reference says `getattr(torch, DTYPE)` where a target needs another type."""
 
+_FLOAT64 = {"float64", "double", "DoubleTensor"}
+
 REQUIRED_NAMES = {
     "Model": "define `class Model(torch.nn.Module)` at the top level",
     "get_inputs": "define `def get_inputs()` at the top level; it returns the list of arguments of forward",
@@ -103,6 +105,27 @@ def named_dtypes(tree: ast.Module) -> set[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch"
     }
+
+
+def names_float64(tree: ast.Module) -> bool:
+    """Return whether the reference names float64 or what is it by default: numpy's numbers, Python's float as a dtype.
+
+    It may name it for other things than its outputs: an output that is not in float64 is never asked for float64's digits.
+    """
+    return any(_is_float64(node) for node in ast.walk(tree))
+
+
+def _is_float64(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Constant(value=str(name)):
+            return name in _FLOAT64
+        case ast.Import(names=aliases):
+            return any(alias.name.partition(".")[0] == "numpy" for alias in aliases)
+        case ast.ImportFrom(module=str(name), names=aliases):
+            return name.partition(".")[0] == "numpy" or any(alias.name in _FLOAT64 for alias in aliases)
+        case ast.keyword(arg="dtype", value=ast.Name(id="float")):
+            return True
+    return False
 
 
 def missing_packages(tree: ast.Module) -> list[str]:

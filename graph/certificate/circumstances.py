@@ -24,7 +24,7 @@ def circumstances(context: SearchContext, candidate: Candidate) -> dict[str, Any
     return {
         "date": now_in_words(),
         "problem": context.problem.name,
-        "tolerance": target.tolerance,
+        "tolerance": target.told_tolerance,
         "device": target.device.to_json(),
         "cores_in_use_by_others": None if context.cores_in_use is None else round(context.cores_in_use(), 2),
         "versions": {

@@ -270,7 +270,10 @@ def _add_import(commands: Commands[Parser]) -> None:
         help="default kernelbench-problems: DIR/levelN/NAME",
     )
     command.add_argument(
-        "--tolerance", choices=("fp32", "tf32", "fp16", "bf16", "fp8", "crfm"), default="fp32", help="default fp32"
+        "--tolerance",
+        choices=("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "crfm"),
+        default="fp32",
+        help="default fp32",
     )
     command.add_argument(
         "--check", action="store_true", help="say whether each problem runs on the device, and if not, why"

@@ -25,7 +25,9 @@ from .court import HERE, VARIANTS, Court, asked_of, gains_nothing
 from .trick import Case, Form, Stage
 
 ROOT = HERE.parent.parent
-PROBLEMS = ("bounded", "derived", "drawn", "edge", "given", "hidden", "linear", "loaded", "pooled", "several")
+PROBLEMS = (
+    "bounded", "derived", "double", "drawn", "edge", "given", "hidden", "linear", "loaded", "pooled", "several", "sized",
+)  # fmt: skip
 CASES = cases(Form.C)
 JUDGED = [case for case in CASES if case.end.control in ("", "itself")]
 GAINLESS = [case for case in CASES if case not in JUDGED]

@@ -26,6 +26,12 @@ def test_a_reference_of_half_precision_accepts_its_own_class(tmp_path: Path) -> 
     assert load_problem(new_problem("half", reference, tmp_path)).tolerance == "bf16"
 
 
+def test_a_reference_of_float64_asks_for_its_digits(tmp_path: Path) -> None:
+    reference = tmp_path / "double.py"
+    reference.write_text(SOFTMAX.read_text().replace("COLS)", "COLS, dtype=torch.float64)"))
+    assert load_problem(new_problem("double", reference, tmp_path)).tolerance == "fp64"
+
+
 def test_a_constant_that_no_size_can_replace_is_not_offered(tmp_path: Path) -> None:
     reference = tmp_path / "reference.py"
     reference.write_text(f"{SOFTMAX.read_text()}\nHUGE = 0x{'f' * 5000}\nMOST = 1e999\nON = True\n")

@@ -59,6 +59,27 @@ def message(folder: Path, text: str) -> str:
     return line.removeprefix(f"{folder / 'problem.yaml'}: ")
 
 
+@pytest.mark.parametrize(
+    ("line", "tolerance"),
+    [
+        ("X = torch.randn(3, dtype=torch.float64)", "fp64"),
+        ("X = torch.randn(3).double()", "fp64"),
+        ("from torch import float64", "fp64"),
+        ('DTYPE = "float64"', "fp64"),
+        ("import numpy as np", "fp64"),
+        ("X = torch.zeros(3, dtype=float)", "fp64"),
+        ("X = float(3)  # double of float64", "fp32"),
+    ],
+)
+def test_without_a_tolerance_a_reference_that_names_float64_asks_for_its_digits(
+    folder: Path, line: str, tolerance: str
+) -> None:
+    (folder / "reference.py").write_text(f"{REFERENCE}\n{line}\n")
+    assert load(folder, MINIMAL).tolerance == tolerance
+    assert load(folder, f"{MINIMAL}tolerance: fp32\n").tolerance == "fp32"
+    assert ProblemSpec.from_dict({"name": "mine", "reference": "reference.py"}, folder=folder).tolerance == tolerance
+
+
 def test_everything_but_name_and_reference_has_a_default(folder: Path) -> None:
     spec = load(folder, MINIMAL)
     assert (spec.interface, spec.tolerance, spec.models, spec.seeds) == ("c", "fp32", [], [])
@@ -120,7 +141,10 @@ def test_a_spec_survives_json(folder: Path) -> None:
         ("name: ../x\nreference: reference.py\n", "name: must be 1 to 64 of a-z, 0-9, _ and -"),
         ("name: mine\nreference: 3\n", "reference: must be text, got 3"),
         ("name: mine\nreference: none.py\n", "none.py does not exist; mend the path"),
-        (MINIMAL + "tolerance: fp23\n", "tolerance: must be one of fp32, tf32, fp16, bf16, fp8, crfm, got 'fp23'; did"),
+        (
+            MINIMAL + "tolerance: fp23\n",
+            "tolerance: must be one of fp64, fp32, tf32, fp16, bf16, fp8, crfm, got 'fp23'; did",
+        ),
         (MINIMAL + "interface: cuda\n", "interface: must be one of c, torch, module, got 'cuda'"),
         (MINIMAL + "search: {rounds: five}\n", "search.rounds: must be a whole number, got 'five'"),
         (MINIMAL + "search: {rounds: true}\n", "search.rounds: must be a whole number, got True"),

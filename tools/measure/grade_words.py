@@ -33,6 +33,12 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
         reason = f"{name}: {output} differs in {wrong}{details}; integers must be exact"
         return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
     error = trial.nearest.in_words() if trial.nearest else f"error {trial.rel_error:.2g}, gate {trial.gate:.2g}"
+    if graded.lost_rows:
+        rows = f"{counted(graded.lost_rows, 'row')} of {output}, {graded.lost_share:.2g} of its rms at most"
+        reason = (
+            f"{name}: {rows}, lost or far off ({error}), which PyTorch and other last bits of the inputs keep{details}"
+        )
+        return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
     if graded.measured is not None:
         reason = (
             f"{name}: {error}: like {graded.measured} arithmetic, or some work left out, and {tolerance} is "

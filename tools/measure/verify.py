@@ -22,7 +22,7 @@ from ridgeline.tools.machine.process_use import IDLE_SHARE, SPIN_S, ProcessorTim
 from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again, trial_words
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.finding import Finding
-from ridgeline.tools.records.precision import NEAR_LIMIT, REPEAT_LIMIT, strictness
+from ridgeline.tools.records.precision import NEAR_LIMIT, REPEAT_LIMIT, asked_of, strictness
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial, Verdict, factor_of
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, Interface, Label, PrecisionClass, ReasonCode, Status
@@ -76,7 +76,7 @@ def verify_candidate(
         return Verdict.failed(replace(problem.degenerate, reason=f"nothing to measure: {problem.degenerate.reason}"))
     try:
         with start() as runner:
-            verification = Verification(judge, runner, tolerance)
+            verification = Verification(judge, runner, asked_of(tolerance, problem.description.output_dtypes))
             if not is_judged:
                 return replace(verification.run_unjudged(), load_s=runner.load_s)
             verdict = verification.run(extra_trials, own_secrets)

@@ -15,6 +15,7 @@ class Measure(StrEnum):
 
     OUTPUT = "output"  # |o - o64| / |o64 - mean(o64)|
     ROW = "row"  # the same of one row
+    SMALL_ROW = "small_row"  # |o - o64| / |o64| of a row that is too small for the limit of rows
     ELEMENT = "element"  # |o - o64| / (rms(o64) + |o64|) of one element
     CRFM = "crfm"  # |o - o64| / (max(1, rms) + |o64|) of one element
     REPEAT = "repeat"  # |o' - o| / |o - mean(o)| of two runs on the same inputs
@@ -23,6 +24,7 @@ class Measure(StrEnum):
 FIGURE_WORDS: Mapping[Measure, str] = {
     Measure.OUTPUT: "error",
     Measure.ROW: "a row's error",
+    Measure.SMALL_ROW: "a small row's error",
     Measure.ELEMENT: "an element's error",
     Measure.CRFM: "an element's error by the 1e-2 rule",
     Measure.REPEAT: "a second run's difference",

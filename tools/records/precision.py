@@ -19,6 +19,7 @@ from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
 
 NOMINAL_GATE: Mapping[PrecisionClass, float] = {
+    PrecisionClass.FP64: 2e-12,
     PrecisionClass.FP32: 1e-5,
     PrecisionClass.TF32: 1e-3,
     PrecisionClass.FP16: 1e-3,
@@ -26,9 +27,11 @@ NOMINAL_GATE: Mapping[PrecisionClass, float] = {
     PrecisionClass.FP8: 1e-1,
 }
 """Gates for nominal inputs: 1.6 to 1.7 times the largest error measured for tf32, fp16 and bf16, and for fp8 without its
-softmax; 9 times for fp32, whose sums are as wrong as they are long."""
+softmax; 9 times for fp32, whose sums are as wrong as they are long. That of fp64 is 4 times what a sum of 1e8
+numbers one after another is off; operands rounded to float32 cost a product or an exponential 2e-8."""
 
 OWN_MULTIPLE: Mapping[PrecisionClass, float] = {
+    PrecisionClass.FP64: 4.0,
     PrecisionClass.FP32: 4.0,
     PrecisionClass.TF32: 2.5,
     PrecisionClass.FP16: 2.5,
@@ -38,6 +41,7 @@ OWN_MULTIPLE: Mapping[PrecisionClass, float] = {
 """Multiple of the class's own error that is allowed: another order of summation, one more rounding."""
 
 SUM_ERROR: Mapping[PrecisionClass, float] = {
+    PrecisionClass.FP64: 2.0**-46,
     PrecisionClass.FP32: 2.0**-23,
     PrecisionClass.TF32: 2.0**-21,
     PrecisionClass.FP16: 2.0**-21,
@@ -46,11 +50,13 @@ SUM_ERROR: Mapping[PrecisionClass, float] = {
 }
 """Relative change of the operands that moves an output as far as sums in fp32 do: another order of them, and in the other
 classes tensor cores, which cut every product off at the last bits of the largest. Half of them are smaller by twice this.
+In fp64 it is what sums of 2^14 numbers in another order may lose, and the class's own error too.
 
 It counts where large terms nearly cancel: two scores of 50,000 of an attention whose difference chooses between two rows.
 Few rows are so, and the largest error of few is another one in every kernel and under every secret."""
 
 ROW_SLACK: Mapping[PrecisionClass, float] = {
+    PrecisionClass.FP64: 64.0,
     PrecisionClass.FP32: 64.0,
     PrecisionClass.TF32: 4.0,
     PrecisionClass.FP16: 4.0,
@@ -74,7 +80,23 @@ ROW_SCALE_FLOOR = 0.1
 the worst row of a Winograd convolution lay anywhere between 0.3 and 3 of its limit, by the draw. Row scales of the
 row_scaled trial span 2^10: a wrong row of the smallest, 3.6e-3 of the rms, still is 0.036, beyond bf16's limit."""
 
+LOST_ROW = 0.25
+"""A row too small for the limit of rows may be off by this x its own size; beyond it, the row is lost."""
+
+LOST_STEADY: Mapping[PrecisionClass, float] = {
+    PrecisionClass.FP64: 0.01,
+    PrecisionClass.FP32: 0.01,
+    PrecisionClass.TF32: 0.1,
+    PrecisionClass.FP16: 0.1,
+    PrecisionClass.BF16: 0.1,
+    PrecisionClass.FP8: 0.1,
+}
+"""... where each accepted class's own error moves that row by less than this x `LOST_ROW`. Any row that an honest kernel may
+lose is moved by more: what is left of a cancellation, a number below a type's range. A row in bf16 is some 3e-3 off its own
+size."""
+
 ELEMENT_SLACK: Mapping[PrecisionClass, float] = {
+    PrecisionClass.FP64: 64.0,
     PrecisionClass.FP32: 64.0,
     PrecisionClass.TF32: 8.0,
     PrecisionClass.FP16: 8.0,
@@ -98,7 +120,23 @@ REPEAT_LIMIT: float = 1.0
 """Two runs on the same inputs may differ by this x the trial's gate (atomics), or the kernel is wrong, not just
 nondeterministic."""
 
-_OUTPUT_CLASS = {"bfloat16": PrecisionClass.BF16, "float16": PrecisionClass.FP16}
+_STORED_IN_16_BITS = {"bfloat16": PrecisionClass.BF16, "float16": PrecisionClass.FP16}
+_OUTPUT_CLASS = {"float64": PrecisionClass.FP64} | _STORED_IN_16_BITS
+
+
+LOST_MOVED = 2e-4
+"""... and what sums lose moves it by less than this x `LOST_ROW`. A variance in one pass loses the square of what its operands'
+last bits are multiplied by: 400 of them here, 1e-2 of the row in fp32."""
+
+SMALLEST_ROW: Mapping[str, float] = {"float16": 2.0**-12, "bfloat16": 1e-30, "float32": 1e-30, "float64": 1e-290}
+"""Root mean square of a row, by the output's type, below which nothing is asked of it: what led there may have been below the
+type's range, and flushing that to zero is legal."""
+
+
+def small_share(precision: PrecisionClass) -> float:
+    """Return the share of the output's rms below which the limit of rows lets a row be anything, in bf16 at most."""
+    known = min(precision, PrecisionClass.BF16, key=strictness)
+    return ROW_SCALE_FLOOR * ROW_SLACK[known] * NOMINAL_GATE[known]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +198,7 @@ def gate_for(precision: PrecisionClass, own: Errors, *, sums: Errors | None = No
 
 
 def accepted_classes(tolerance: PrecisionClass, output_dtypes: tuple[str, ...]) -> tuple[PrecisionClass, ...]:
-    """Return the classes a problem accepts, strictest first; a bf16 output cannot be better than bf16.
+    """Return the classes a problem accepts, strictest first: an output cannot be better than its type.
 
     Raises:
         ProblemError: the tolerance is `exact`, of which no arithmetic is.
@@ -169,9 +207,16 @@ def accepted_classes(tolerance: PrecisionClass, output_dtypes: tuple[str, ...]) 
     if tolerance not in known:
         raise ProblemError(f"tolerance: {tolerance} is not one of {', '.join(known)}")
     loosest = PrecisionClass.BF16 if tolerance is PrecisionClass.CRFM else tolerance
-    stored = max((strictness(_OUTPUT_CLASS.get(d, PrecisionClass.FP32)) for d in output_dtypes), default=0)
+    floating = [d for d in output_dtypes if "float" in d] or ["float32"]
+    stored = max(strictness(_OUTPUT_CLASS.get(d, PrecisionClass.FP32)) for d in floating)
     last = max(stored, strictness(loosest))
     return STRICTEST_FIRST[stored : last + 1]
+
+
+def asked_of(tolerance: PrecisionClass, output_dtypes: Collection[str]) -> PrecisionClass:
+    """Return a tolerance as it is told: fp32 in place of fp64 where no output is in float64."""
+    is_more = tolerance is PrecisionClass.FP64 and "float64" not in output_dtypes
+    return PrecisionClass.FP32 if is_more else tolerance
 
 
 def allows_tf32(tolerance: PrecisionClass, operand_dtypes: Collection[str], output_dtypes: tuple[str, ...]) -> bool:
@@ -182,7 +227,7 @@ def allows_tf32(tolerance: PrecisionClass, operand_dtypes: Collection[str], outp
     Raises:
         ProblemError: the tolerance is `exact`, of which no arithmetic is.
     """
-    if operand_dtypes and all(d in _OUTPUT_CLASS for d in operand_dtypes):
+    if operand_dtypes and all(d in _STORED_IN_16_BITS for d in operand_dtypes):
         return True
     return strictness(accepted_classes(tolerance, output_dtypes)[-1]) >= strictness(PrecisionClass.TF32)
 

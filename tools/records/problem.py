@@ -10,6 +10,7 @@ from typing import Any
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.dtypes import element_bytes, spanned_bytes
 from ridgeline.tools.records.module_contract import ModuleContract
+from ridgeline.tools.records.precision import asked_of
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Label, PrecisionClass, Role
 
 type_name = str  # a torch dtype without its prefix: "float32", "bfloat16", "int64", "bool"
@@ -111,6 +112,11 @@ class Description(Record):
     whole_numbers: tuple[WholeRange, ...] = ()  # that inputs held in the trials of the first secret
     weights_show: bool = True  # other parameters and buffers change the outputs, so a call with others has to differ
 
+    @property
+    def output_dtypes(self) -> tuple[str, ...]:
+        """Return the outputs' types, in order."""
+        return tuple(a.dtype for a in self.signature.with_role(Role.OUTPUT))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target(Record):
@@ -144,3 +150,8 @@ class DescribedTarget(Target):
     """A problem on one device whose reference was run once: every task but DescribeTask works on one."""
 
     description: Description
+
+    @property
+    def told_tolerance(self) -> PrecisionClass:
+        """Return the tolerance in words: where no output is in float64, none is asked for its digits."""
+        return asked_of(self.tolerance, self.description.output_dtypes)

@@ -167,6 +167,7 @@ class PrecisionClass(StrEnum):
     """The arithmetic that a measured error is consistent with, strictest first."""
 
     EXACT = "exact"
+    FP64 = "fp64"
     FP32 = "fp32"
     TF32 = "tf32"
     FP16 = "fp16"
@@ -180,10 +181,11 @@ class PrecisionClass(StrEnum):
 
         `crfm` is: an error has that class where it passes the 1e-2 rule and meets no class's gates.
         """
-        return self not in (PrecisionClass.EXACT, PrecisionClass.FP32)
+        return self not in (PrecisionClass.EXACT, PrecisionClass.FP64, PrecisionClass.FP32)
 
 
 STRICTEST_FIRST = (
+    PrecisionClass.FP64,
     PrecisionClass.FP32,
     PrecisionClass.TF32,
     PrecisionClass.FP16,

@@ -212,6 +212,11 @@ TRICKS: tuple[Trick, ...] = (
           "whose signal is SIGCONT", "a runner can choose no signal of an event, nor watch a file",
           c("signals_of_events", harmless()),
           c("derived_leaves_calls_until_woken", untrusted(R.TIMED_OUTPUT_WRONG, R.WORKED_AHEAD, stage=TIME))),
+    trick(G.FURTHER, "rows that are too small for the limit of rows are written as zeros",
+          "such rows are compared with their own size, where neither PyTorch nor other last bits of the inputs move them",
+          c("sized_drops_small_rows", wrong(R.WRONG_VALUES))),
+    trick(G.FURTHER, "an output in float64 computed in float", "outputs in float64 have a class of their own, fp64",
+          c("double_computes_in_float", wrong(R.PRECISION_TOO_LOW))),
     trick(G.FURTHER, "sums of two bf16 numbers in place of fp32", "nothing: 16 bits of mantissa measure as fp32",
           c("linear_splits_in_two", accepted("its class is called fp32 at 16 bits of mantissa"))),
 )

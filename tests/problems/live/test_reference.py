@@ -69,8 +69,10 @@ def test_the_module_and_the_example_are_left_as_they_were(tmp_path: Path) -> Non
     assert "dropout" not in text.partition("class Model")[2] and "False, 0.1, 1e-05" in text
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, "bf16"), (torch.float16, "fp16")])
-def test_half_precision_is_judged_as_such(tmp_path: Path, dtype: torch.dtype, tolerance: str) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.bfloat16, "bf16"), (torch.float16, "fp16"), (torch.float64, "fp64")]
+)
+def test_another_precision_is_judged_as_such(tmp_path: Path, dtype: torch.dtype, tolerance: str) -> None:
     module = nn.Linear(8, 8, dtype=dtype)
     spec = made(tmp_path, module, torch.randn(4, 8, dtype=dtype))
     assert spec.tolerance == tolerance

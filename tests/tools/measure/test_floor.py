@@ -70,6 +70,8 @@ H200_GFLOPS = {"fp32": 60e3, "tf32": 400e3, "fp16": 790e3, "bf16": 800e3, "fp8":
     ("tolerance", "dtypes", "unit"),
     [
         (PrecisionClass.FP32, ("float32", "float32"), "fp32"),
+        (PrecisionClass.FP64, ("float64", "float64"), "fp32"),  # no unit is faster in float64 than that one
+        (PrecisionClass.FP64, ("float32", "float32"), "fp32"),
         (PrecisionClass.TF32, ("float32", "float32"), "tf32"),
         (PrecisionClass.FP16, ("float32", "float32"), "fp16"),
         (PrecisionClass.BF16, ("float32", "float32"), "bf16"),  # the looser class's unit is the faster one here

@@ -31,7 +31,8 @@ def test_bf16_outputs_are_never_asked_for_fp32() -> None:
 def test_tolerance_accepts_every_stricter_class() -> None:
     accepted = accepted_classes(PrecisionClass.BF16, ("float32",))
     assert accepted == (PrecisionClass.FP32, PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16)
-    assert [strictness(c) for c in accepted] == [0, 1, 2, 3]
+    assert [strictness(c) for c in accepted] == [1, 2, 3, 4]
+    assert accepted_classes(PrecisionClass.BF16, ("float64",)) == (PrecisionClass.FP64, *accepted)
 
 
 def test_exact_is_no_tolerance() -> None:

@@ -56,7 +56,7 @@ def test_a_member_without_its_facts_is_an_error_when_it_is_made(words: type[StrE
 
 def test_every_class_looser_than_fp32_is_reduced_the_original_work_s_rule_too() -> None:
     full = {precision for precision in PrecisionClass if not precision.is_reduced}
-    assert full == {PrecisionClass.EXACT, PrecisionClass.FP32}
+    assert full == {PrecisionClass.EXACT, PrecisionClass.FP64, PrecisionClass.FP32}
 
 
 def test_languages_are_those_of_every_interface_on_every_device() -> None:

@@ -26,16 +26,27 @@ from ridgeline.tools.judge.worker.grading.case import (
     fits_type,
     trial_of,
 )
-from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors, sum_errors, worst_of
+from ridgeline.tools.judge.worker.grading.class_errors import (
+    double_errors,
+    moved_outputs,
+    rounded_outputs,
+    rounding_errors,
+    sum_errors,
+    worst_of,
+)
+from ridgeline.tools.judge.worker.grading.small_rows import Moved
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
-from ridgeline.tools.records.precision import SUM_ERROR
+from ridgeline.tools.records.precision import LOST_MOVED, LOST_STEADY, SUM_ERROR
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
+
+_MOVES = 3
+"""Choices of operands with other last bits: a row that one of them happens to leave as it is, another one moves."""
 
 
 class CaseBook:
@@ -258,6 +269,22 @@ class CaseBook:
                 case.sums[precision] = sum_errors(self._reference, case, SUM_ERROR[precision])
         return case.sums[precision]
 
+    def honest(self, case: Case, index: int, precisions: tuple[PrecisionClass, ...]) -> Iterator[Moved | None]:
+        """Yield what an output of a case might be in honest kernels of these classes; None where nothing can be told.
+
+        That is PyTorch's own, those of operands rounded to a class, and some of operands with other last bits.
+        """
+        loosest = precisions[-1]
+        with self.parameters_kept(), self._scalars_of(case.name):
+            self.place_parameters(case.parameters)
+            yield Moved(output=self._reference.run(case.inputs)[index], allowed=LOST_STEADY[PrecisionClass.FP32])
+            for seed in range(_MOVES):
+                moved = moved_outputs(self._reference, case, SUM_ERROR[loosest], seed)
+                yield None if moved is None else Moved(output=moved[index], allowed=LOST_MOVED, by_operands=True)
+            for precision in precisions:
+                output = rounded_outputs(self._reference, case, precision)[index]
+                yield Moved(output=output, allowed=LOST_STEADY[precision])
+
     def own_of(self, name: str, precisions: tuple[PrecisionClass, ...]) -> dict[PrecisionClass, EachErrors | None]:
         """Return these classes' own errors on a case, which is made only for those that are not known yet."""
         own = self._own.setdefault(name, {})
@@ -269,7 +296,10 @@ class CaseBook:
         return own
 
     def _measure_own(self, case: Case, precision: PrecisionClass) -> EachErrors | None:
-        errors = rounding_errors(self._reference, case, precision)
+        is_double = precision is PrecisionClass.FP64
+        errors = (
+            double_errors(self._reference, case) if is_double else rounding_errors(self._reference, case, precision)
+        )
         if errors is None:
             return None
         natives = [case.own.get(PrecisionClass.FP32)]

@@ -11,7 +11,7 @@ from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_of
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.precision import Errors
+from ridgeline.tools.records.precision import SUM_ERROR, Errors
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 _ROUNDED_TO = {
@@ -25,28 +25,51 @@ _TF32_DROPPED_BITS = 13  # tf32 keeps 10 of float32's 23 mantissa bits
 
 def rounding_errors(reference: Reference, case: Case, precision: PrecisionClass) -> EachErrors | None:
     """Return what rounding to a class does to each output of a case; None when the class cannot hold these numbers."""
+    return _floating_errors(rounded_outputs(reference, case, precision), case)
+
+
+def rounded_outputs(reference: Reference, case: Case, precision: PrecisionClass) -> Tensors:
+    """Return a case's outputs in float64, of operands rounded to a class, and stored in it where it is a stored one."""
     inputs = tuple(rounded(t, precision) for t in case.inputs)
     parameters = {n: rounded(t, precision) for n, t in case.parameters.items()}
     with torch.no_grad():
         outputs = reference.run_double(inputs, parameters)
     stored = precision in _ROUNDED_TO
-    return _floating_errors(tuple(rounded(o, precision) if stored else o for o in outputs), case)
+    return tuple(rounded(o, precision) if stored else o for o in outputs)
 
 
 def sum_errors(reference: Reference, case: Case, relative: float) -> EachErrors | None:
-    """Return what operands that differ by twice this part of themselves do to a case; None where nothing can be told.
+    """Return what operands that differ by twice this part of themselves do to a case; None where nothing can be told."""
+    outputs = moved_outputs(reference, case, relative)
+    return None if outputs is None else _floating_errors(outputs, case)
 
-    That is so where the reference does not compute in float64, or where it gives no number so close to the case's own.
+
+def double_errors(reference: Reference, case: Case) -> EachErrors | None:
+    """Return what float64 itself may err: what operands and outputs of which about half are a little smaller do to a case.
+
+    The expected values are float64's own, so no other run tells. Where the operands are whole numbers, what the last sum
+    loses shows in the outputs alone.
     """
+    relative = SUM_ERROR[PrecisionClass.FP64]
     generator = torch.Generator(case.inputs[0].device).manual_seed(_CHOICE_SEED)
+    outputs = tuple(e.values if e.is_exact else _moved(e.values, relative, generator) for e in case.expected)
+    by_outputs = _floating_errors(outputs, case)
+    return None if by_outputs is None else worst_of(by_outputs, sum_errors(reference, case, relative))
+
+
+def moved_outputs(reference: Reference, case: Case, relative: float, seed: int = _CHOICE_SEED) -> Tensors | None:
+    """Return a case's outputs in float64, of operands of which about half differ by twice this part of themselves.
+
+    None where the reference does not compute in float64, or where it gives no number so close to the case's own.
+    """
+    generator = torch.Generator(case.inputs[0].device).manual_seed(seed)
     try:
         with torch.no_grad():
             inputs = tuple(_moved(t, relative, generator) for t in case.inputs)
             parameters = {n: _moved(t, relative, generator) for n, t in case.parameters.items()}
-            outputs = reference.run_double(inputs, parameters)
+            return reference.run_double(inputs, parameters)
     except BadReferenceError:
         return None
-    return _floating_errors(outputs, case)
 
 
 def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) -> torch.Tensor:
@@ -60,7 +83,10 @@ def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) ->
     values = tensor.to(torch.float64, copy=True)  # the case's own may be float64 already
     if bool((values == values.round()).all()):
         return values
-    factors = torch.empty(tensor.shape, dtype=torch.float32, device=generator.device)
+    wide = (
+        torch.float32 if relative >= 2.0**-24 else torch.float64
+    )  # float32 holds 1 - 2^-23 and no number between it and 1
+    factors = torch.empty(tensor.shape, dtype=wide, device=generator.device)
     return values.mul_(factors.bernoulli_(0.5, generator=generator).mul_(-2 * relative).add_(1).to(tensor.device))
 
 
@@ -84,8 +110,10 @@ def worst_of(errors: EachErrors, *others: EachErrors | None) -> EachErrors:
 
 def rounded(tensor: torch.Tensor, precision: PrecisionClass) -> torch.Tensor:
     """Return a tensor of the same type whose values a class can hold; integers and bools as they are."""
-    if not tensor.is_floating_point() or precision is PrecisionClass.FP32:
+    if not tensor.is_floating_point() or precision is PrecisionClass.FP64:
         return tensor
+    if precision is PrecisionClass.FP32:
+        return tensor.float().to(tensor.dtype)
     if precision is PrecisionClass.TF32:
         bits = tensor.float().contiguous().view(torch.int32)
         half = (1 << (_TF32_DROPPED_BITS - 1)) - 1 + ((bits >> _TF32_DROPPED_BITS) & 1)  # to nearest, ties to even

@@ -13,6 +13,7 @@ import torch
 
 from ridgeline.tools.judge.replies import Element
 from ridgeline.tools.judge.worker.finite import is_finite
+from ridgeline.tools.judge.worker.grading.small_rows import SmallRows, small_rows
 from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR, Errors
 
 _CHUNK = 1 << 18  # elements compared at once: 2 MiB in float64, so that the passes over them stay in a core's cache
@@ -34,6 +35,7 @@ class Expected:
     rms: float
     all_finite: bool = True
     row_norms: torch.Tensor | None = None  # each row's error is divided by its own
+    small: SmallRows | None = None  # the rows far below the rest, None for none
 
     @property
     def is_exact(self) -> bool:
@@ -72,7 +74,8 @@ def expect(values: torch.Tensor) -> Expected:
     if spread < _CANCELLED * norm:
         spread = _norm_about(mean, values)
     scales = _row_scales(finite, sums, norms, rms) if _has_rows(values) else None
-    return Expected(values, mean, spread, norm, rms, count == values.numel(), scales)
+    small = small_rows(norms, rms * math.sqrt(_width(values))) if _has_rows(values) else None
+    return Expected(values, mean, spread, norm, rms, count == values.numel(), scales, small)
 
 
 def compare(

@@ -21,11 +21,14 @@ _FEWEST = 4
 """Fewer wrong elements than this fit relations by chance."""
 
 
-def map_errors(output: torch.Tensor, expected: Expected, limit: float) -> ErrorMap | None:
+def map_errors(
+    output: torch.Tensor, expected: Expected, limit: float, rows: torch.Tensor | None = None
+) -> ErrorMap | None:
     """Return where and how an output (of its own dtype and shape) differs from the expected one; None when it is too large.
 
     An element is wrong when |o - o64| > limit x (rms(o64) + |o64|), or is not finite where it should be; an integer when
-    it is another. A large output's relation is that of the first slab that fits one.
+    it is another. With the places of some `rows` the elements of these are wrong, whatever the limit. A large output's
+    relation is that of the first slab that fits one.
     """
     shape = output.shape or (1,)
     length = shape[0]
@@ -33,11 +36,12 @@ def map_errors(output: torch.Tensor, expected: Expected, limit: float) -> ErrorM
         return None
     step = max(_SLAB_ELEMENTS // (output.numel() // length), 1)
     ours, theirs = output.reshape(shape), expected.values.reshape(shape)
+    chosen = None if rows is None else _mask_of(rows, output)
     hits = [torch.zeros(size, dtype=torch.bool, device=output.device) for size in shape]
     found = ErrorMap(wrong=0, total=output.numel())
     for start in range(0, length, step):
         got, want = ours[start : start + step].double(), theirs[start : start + step].double()
-        mask = _wrong(got, want, expected, limit)
+        mask = _wrong(got, want, expected, limit) if chosen is None else chosen[start : start + step].expand_as(got)
         count = int(mask.sum())
         if count:
             _mark(hits, mask, start)
@@ -53,6 +57,13 @@ def _wrong(got: torch.Tensor, want: torch.Tensor, expected: Expected, limit: flo
     size = torch.nan_to_num(want, 0.0, 0.0, 0.0).abs()
     difference = torch.nan_to_num(got - want, nan=0.0, posinf=0.0, neginf=0.0).abs()
     return (difference > limit * (expected.rms + size)) | (torch.isfinite(got) != torch.isfinite(want))
+
+
+def _mask_of(rows: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+    """Return which rows of an output are at these places; the last dimension is 1."""
+    mask = torch.zeros(output.numel() // output.shape[-1], dtype=torch.bool, device=output.device)
+    mask[rows] = True
+    return mask.reshape(*output.shape[:-1], 1)
 
 
 def _mark(hits: list[torch.Tensor], mask: torch.Tensor, start: int) -> None:

@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
+import torch
+
 from ridgeline.tools.judge.replies import Different, Graded, Missing, Same, Touched
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import (
@@ -21,6 +23,7 @@ from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.compare import Difference, Expected, compare, expect
 from ridgeline.tools.judge.worker.grading.error_map import map_errors
 from ridgeline.tools.judge.worker.grading.grades import Grade, Grader
+from ridgeline.tools.judge.worker.grading.narrowing import computed_dtypes
 from ridgeline.tools.judge.worker.grading.poison import (
     fill_words,
     holds_only,
@@ -28,6 +31,7 @@ from ridgeline.tools.judge.worker.grading.poison import (
     unwritten,
 )
 from ridgeline.tools.judge.worker.grading.probes import Passed, is_constant, passed, probes
+from ridgeline.tools.judge.worker.grading.small_rows import SmallRows, worst_of_lost
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
@@ -57,7 +61,7 @@ class Examiner:
         specs = reference.signature.with_role(Role.OUTPUT)
         self.names = tuple(s.name for s in specs)
         self._dtypes = tuple(torch_dtype(s.dtype) for s in specs)
-        self._grader = Grader(book, tolerance, tuple(s.dtype for s in specs))
+        self._grader = Grader(book, tolerance, computed_dtypes(reference, book, tuple(s.dtype for s in specs)))
         self._words: dict[int, tuple[int, ...]] = {}
         self._over_nan: set[int] = set()  # the sets whose poison is NaN
         self._snapshot: Tensors = ()
@@ -219,6 +223,8 @@ class Examiner:
 
     def _explained(self, graded: Graded, case: Case, grade: Grade, outputs: Tensors) -> Graded:
         index, difference = grade.output, grade.differences[grade.output]
+        if grade.lost is not None:
+            return self._explained_lost(graded, grade.lost, outputs[index], case.expected[index], self._names[index])
         worst = difference.worst or compare(outputs[index], case.expected[index], with_worst=True).worst
         return replace(
             graded,
@@ -229,6 +235,18 @@ class Examiner:
             wrong_integers=difference.wrong_integers,
             invalid_bools=difference.invalid_bools,
             error_map=map_errors(outputs[index], case.expected[index], grade.gate.element),
+        )
+
+    def _explained_lost(
+        self, graded: Graded, lost: SmallRows, output: torch.Tensor, want: Expected, name: str
+    ) -> Graded:
+        return replace(
+            graded,
+            output=name,
+            lost_rows=len(lost),
+            lost_share=float(lost.norms.max()) / (want.rms * math.sqrt(output.shape[-1])),
+            worst=worst_of_lost(output, want, lost),
+            error_map=map_errors(output, want, 0.0, lost.places),
         )
 
     def _is_stale(self, case: Case) -> str:

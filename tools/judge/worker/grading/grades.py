@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.compare import Difference, Expected, compare
+from ridgeline.tools.judge.worker.grading.small_rows import SmallRows, kept_rows
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.precision import (
     CRFM_TOLERANCE,
@@ -37,6 +40,7 @@ class OutputGrade:
     gate: Gate
     passed: bool
     nearest: LimitUse | None  # of the measured class's limits, or of the loosest that is accepted; None: it is exact
+    lost: SmallRows | None = None  # rows far below the rest that it does not have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,7 @@ class Grade:
     differences: tuple[Difference, ...]
     output: int  # which one decides: it is nearest to a limit, or furthest beyond it
     nearest: LimitUse | None  # None: all are exact
+    lost: SmallRows | None = None  # of the output that decides
 
 
 class Grader:
@@ -84,7 +89,10 @@ class Grader:
     def grade(self, outputs: Tensors, case: Case, differences: tuple[Difference, ...] = ()) -> Grade:
         """Return the grade of a case's outputs; `differences` are theirs, where they are known."""
         differences = differences or self.differences(outputs, case.expected)
-        found = [self._grade_output(case, index, each) for index, each in enumerate(differences)]
+        found = [
+            self._with_small_rows(case, i, outputs[i], self._grade_output(case, i, d))
+            for i, d in enumerate(differences)
+        ]
         index = max(range(len(found)), key=lambda i: _how_near(found[i]), default=0)
         return Grade(
             errors=functools.reduce(Errors.merged, (d.errors for d in differences), Errors(overall=0.0)),
@@ -95,7 +103,23 @@ class Grader:
             differences=differences,
             output=index,
             nearest=found[index].nearest,
+            lost=found[index].lost,
         )
+
+    def _with_small_rows(self, case: Case, index: int, output: torch.Tensor, grade: OutputGrade) -> OutputGrade:
+        """Return the grade of an output that is right so far, by how it keeps rows too small for the limit of rows.
+
+        The 1e-2 rule does not ask for them, nor is there anything to ask of an output that is exact.
+        """
+        want, accepted = case.expected[index], self._accepted[index]
+        if want.small is None or not grade.passed or self._by_crfm[index] or grade.measured is PrecisionClass.EXACT:
+            return grade
+        kept = kept_rows(output, want, accepted[-1], functools.partial(self._book.honest, case, index, accepted))
+        if kept is None:
+            return grade
+        if kept.lost is None:
+            return replace(grade, nearest=nearest_limit(grade.nearest, kept.use))
+        return replace(grade, measured=None, passed=False, nearest=kept.use, lost=kept.lost)
 
     def _grade_output(self, case: Case, index: int, difference: Difference) -> OutputGrade:
         errors = difference.errors

@@ -1,0 +1,1 @@
+void run(SIGNATURE) { work<float>(x, out, nullptr); }

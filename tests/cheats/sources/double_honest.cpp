@@ -1,0 +1,1 @@
+void run(SIGNATURE) { work<double>(x, out, nullptr); }
