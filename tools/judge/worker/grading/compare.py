@@ -13,7 +13,7 @@ import torch
 
 from ridgeline.tools.judge.replies import Element
 from ridgeline.tools.judge.worker.finite import is_finite
-from ridgeline.tools.judge.worker.grading.small_rows import SmallRows, small_rows
+from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows, small_rows
 from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR, Errors
 
 _CHUNK = 1 << 18  # elements compared at once: 2 MiB in float64, so that the passes over them stay in a core's cache

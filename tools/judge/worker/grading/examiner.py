@@ -31,7 +31,8 @@ from ridgeline.tools.judge.worker.grading.poison import (
     unwritten,
 )
 from ridgeline.tools.judge.worker.grading.probes import Passed, is_constant, passed, probes
-from ridgeline.tools.judge.worker.grading.small_rows import SmallRows, worst_of_lost
+from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
+from ridgeline.tools.judge.worker.grading.small_rows import worst_of_lost
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
@@ -224,7 +225,7 @@ class Examiner:
     def _explained(self, graded: Graded, case: Case, grade: Grade, outputs: Tensors) -> Graded:
         index, difference = grade.output, grade.differences[grade.output]
         if grade.lost is not None:
-            return self._explained_lost(graded, grade.lost, outputs[index], case.expected[index], self._names[index])
+            return self._explained_lost(graded, grade.lost, outputs[index], case.expected[index], self.names[index])
         worst = difference.worst or compare(outputs[index], case.expected[index], with_worst=True).worst
         return replace(
             graded,

@@ -15,7 +15,8 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.compare import Difference, Expected, compare
-from ridgeline.tools.judge.worker.grading.small_rows import SmallRows, kept_rows
+from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
+from ridgeline.tools.judge.worker.grading.small_rows import kept_rows
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.precision import (
     CRFM_TOLERANCE,

@@ -10,35 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
 from ridgeline.tools.judge.replies import Element
+from ridgeline.tools.judge.worker.grading.compare import Expected
+from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
 from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.precision import LOST_ROW, MIN_ROW_ELEMENTS, NEAR_LIMIT, SMALLEST_ROW, small_share
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
-if TYPE_CHECKING:
-    from ridgeline.tools.judge.worker.grading.compare import Expected
-
-_LARGEST_SHARE = small_share(PrecisionClass.BF16)
 _CHUNK = 1 << 22  # elements that are looked at together: 32 MiB in float64
-
-
-@dataclass(frozen=True, slots=True)
-class SmallRows:
-    """Some rows of an output: their places among all rows, and their norms."""
-
-    places: torch.Tensor
-    norms: torch.Tensor
-
-    def where(self, chosen: torch.Tensor) -> SmallRows:
-        """Return those that a mask chooses."""
-        return SmallRows(self.places[chosen], self.norms[chosen])
-
-    def __len__(self) -> int:
-        return len(self.places)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +47,6 @@ class Kept:
     def use(self) -> LimitUse:
         """Return the worst row's error beside its limit."""
         return LimitUse(measure=Measure.SMALL_ROW, figure=self.worst, limit=LOST_ROW)
-
-
-def small_rows(norms: torch.Tensor, usual: float) -> SmallRows | None:
-    """Return the rows far below the usual norm that are not zero; None for none, as nearly always."""
-    is_small = (norms < _LARGEST_SHARE * usual) & (norms > 0)
-    places = is_small.nonzero().flatten()
-    return SmallRows(places, norms[places]) if len(places) else None
 
 
 def kept_rows(output: torch.Tensor, expected: Expected, precision: PrecisionClass, honest: Honest) -> Kept | None:
