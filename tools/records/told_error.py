@@ -14,6 +14,7 @@ ERRORS: Mapping[str, type[RidgelineError]] = {
     "InputError": errors.InputError,
     "ProblemError": errors.ProblemError,
     "BadReferenceError": errors.BadReferenceError,
+    "ContentsRefusedError": errors.ContentsRefusedError,
     "NoRoomError": errors.NoRoomError,
     "ModelError": errors.ModelError,
     "UncoveredError": errors.UncoveredError,
