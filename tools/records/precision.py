@@ -72,6 +72,10 @@ row in bf16 (2.0e-3) still is no fp32's."""
 MIN_ROW_ELEMENTS = 16
 """Rows shorter than this are not judged by themselves: a few elements have no stable norm."""
 
+FEW_ELEMENTS = MIN_ROW_ELEMENTS
+"""So few numbers have no stable norm either: a sum of signed terms is now and then next to nothing, and its error beside it is
+large in every honest kernel. Their nominal gates are multiplied by their condition number, where an error is near them."""
+
 ROW_NORM_FLOOR = 1e-3
 """A row's error is taken over max(|row - mean(row)|, this x |row|), so that a nearly constant row does not explode."""
 
@@ -182,13 +186,21 @@ class Gate:
         )
 
 
-def gate_for(precision: PrecisionClass, own: Errors, *, sums: Errors | None = None, tightened: bool = False) -> Gate:
+def gate_for(
+    precision: PrecisionClass,
+    own: Errors,
+    *,
+    sums: Errors | None = None,
+    condition: float = 1.0,
+    tightened: bool = False,
+) -> Gate:
     """Return a trial's gate for a class, given the class's own error on that trial.
 
-    `sums` is what `SUM_ERROR` does to the trial; only the limits of rows and elements know it. `tightened` drops the
-    nominal gate, so that only the multiple of the class's own error counts.
+    `sums` is what `SUM_ERROR` does to the trial; only the limits of rows and elements know it. `condition` is an output's
+    relative change over that of its operands, 1 or more: of few numbers. `tightened` drops the nominal gate, so that only the
+    multiple of the class's own error counts.
     """
-    nominal, multiple = (0.0 if tightened else NOMINAL_GATE[precision]), OWN_MULTIPLE[precision]
+    nominal, multiple = (0.0 if tightened else condition * NOMINAL_GATE[precision]), OWN_MULTIPLE[precision]
     worst = own.merged(sums) if sums else own
     return Gate(
         overall=max(nominal, multiple * own.overall),

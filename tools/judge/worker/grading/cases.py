@@ -27,6 +27,7 @@ from ridgeline.tools.judge.worker.grading.case import (
     trial_of,
 )
 from ridgeline.tools.judge.worker.grading.class_errors import (
+    condition_numbers,
     double_errors,
     moved_outputs,
     rounded_outputs,
@@ -268,6 +269,13 @@ class CaseBook:
             with self._scalars_of(case.name):
                 case.sums[precision] = sum_errors(self._reference, case, SUM_ERROR[precision])
         return case.sums[precision]
+
+    def condition_of(self, case: Case, index: int) -> float:
+        """Return an output's relative change over that of its operands, computed once: 1 or more."""
+        if not case.conditions:
+            with self._scalars_of(case.name):
+                case.conditions.extend(condition_numbers(self._reference, case))
+        return case.conditions[index]
 
     def honest(self, case: Case, index: int, precisions: tuple[PrecisionClass, ...]) -> Iterator[Moved | None]:
         """Yield what an output of a case might be in honest kernels of these classes; None where nothing can be told.

@@ -5,6 +5,8 @@ Beside it, what sums lose: operands that differ by a few units of fp32, computed
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from ridgeline.tools.errors import BadReferenceError
@@ -20,6 +22,7 @@ _ROUNDED_TO = {
     PrecisionClass.FP8: torch.float8_e4m3fn,
 }
 _CHOICE_SEED = 1  # which operands are smaller: any choice does, and the same one gives the same limits
+_CONDITION_DRAWS = 8  # one draw may be next to nothing itself
 _TF32_DROPPED_BITS = 13  # tf32 keeps 10 of float32's 23 mantissa bits
 
 
@@ -42,6 +45,23 @@ def sum_errors(reference: Reference, case: Case, relative: float) -> EachErrors 
     """Return what operands that differ by twice this part of themselves do to a case; None where nothing can be told."""
     outputs = moved_outputs(reference, case, relative)
     return None if outputs is None else _floating_errors(outputs, case)
+
+
+def condition_numbers(reference: Reference, case: Case) -> list[float]:
+    """Return each output's relative change over that of its operands, the root mean square of several draws; at least 1.
+
+    Integers and bools have 1, and so has all of which nothing can be told.
+    """
+    relative = SUM_ERROR[PrecisionClass.FP32]
+    squares: list[list[float]] = [[] for _ in case.expected]
+    for seed in range(_CONDITION_DRAWS):
+        outputs = moved_outputs(reference, case, relative, seed)
+        errors = None if outputs is None else _floating_errors(outputs, case)
+        if errors is None:
+            return [1.0] * len(case.expected)
+        for found, each in zip(squares, errors, strict=True):
+            found.append((each.overall / relative) ** 2)
+    return [max(1.0, math.sqrt(sum(found) / len(found))) for found in squares]
 
 
 def double_errors(reference: Reference, case: Case) -> EachErrors | None:

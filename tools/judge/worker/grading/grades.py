@@ -20,6 +20,8 @@ from ridgeline.tools.judge.worker.grading.small_rows import kept_rows
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.precision import (
     CRFM_TOLERANCE,
+    FEW_ELEMENTS,
+    NEAR_LIMIT,
     NOMINAL_GATE,
     Errors,
     Gate,
@@ -160,16 +162,21 @@ class Grader:
     def _gate(self, case: Case, index: int, errors: Errors, precision: PrecisionClass) -> Gate:
         """Return an output's limits in a class; all 0 where it cannot hold these numbers.
 
-        They know what sums lose only where these errors are near a limit that does not: few ever are.
+        They know what sums lose, and how few numbers are conditioned, only where these errors are near a limit that does not:
+        few ever are.
         """
         own = self._book.own_errors(case, precision)
         if own is None:
             return Gate(overall=0.0, row=0.0, element=0.0)
-        gate = gate_for(precision, own[index], tightened=self._tightened[index])
+        gate_of = functools.partial(gate_for, precision, own[index], tightened=self._tightened[index])
+        gate = gate_of()
+        if case.expected[index].values.numel() < FEW_ELEMENTS:
+            is_near = any(use.factor > NEAR_LIMIT for use in gate.uses(errors))
+            return gate_of(condition=self._book.condition_of(case, index)) if is_near else gate
         if not gate.is_nearly_used_up(errors):
             return gate
         sums = self._book.sum_errors(case, precision)
-        return gate_for(precision, own[index], sums=sums[index] if sums else None, tightened=self._tightened[index])
+        return gate_of(sums=sums[index] if sums else None)
 
 
 def _how_near(grade: OutputGrade) -> tuple[bool, float]:

@@ -88,6 +88,7 @@ def test_an_output_holds_only_poison_until_one_element_is_written(dtype: torch.d
         fill_words(output, word)
         fill_words(output[3, 2:3], other)
         assert not holds_only(output, word)
+    fill_words(output, word)
     output[3, 2] = 0 if output[3, 2] else 1
     assert not holds_only(output, word)
     assert holds_only(output[:0], word)
