@@ -35,8 +35,9 @@ _MEMORY_LIMIT = re.compile(
 )
 """What a compiler prints at the limit, which refuses it memory. Whoever is killed met no limit: that is SIGKILL."""
 _KILLED = re.compile(
-    r"(fatal|internal compiler) error: Killed (signal terminated program|\(program) \w"  # the driver's, of its child
-    r"|^collect2: fatal error: \w+ terminated with signal 9\b|\bdied due to signal 9\b"
+    r"error: (Killed|Terminated) (signal terminated program|\(program) \w"  # the driver's, of its child
+    r"|collect2: fatal error: \w+ terminated with signal 9\b|\bdied due to signal 9\b"
+    r"|`ptxas` failed with error code -9\b|<Signals\.SIGKILL: 9>|process pool was terminated abruptly"  # Triton, inductor
     r"|^Killed$",  # of the shell through which nvcc runs its programs
     re.MULTILINE,
 )
@@ -184,7 +185,10 @@ def explain_limit(log: str, *, file_bytes: int, memory_bytes: int) -> Finding | 
 
 
 def tells_of_kill(log: str) -> bool:
-    """Say whether SIGKILL ended a program of the compiler; a source can print the same, and fails by another error then."""
+    """Say whether a signal from outside ended a program of the compiler.
+
+    A source can print the same; it fails by another error then.
+    """
     return _KILLED.search(log) is not None
 
 
