@@ -18,6 +18,7 @@ RidgelineError
 ├── OutOfBudget             what the search may use allows no further model call: it ends there, and can be resumed
 └── EngineError             ours or the machine's: a judge that died, a protocol broken; exit code 1
     ├── JudgeCrashed        the trusted process went away; worth one retry
+    │   └── JudgeDied          its process ended while it was asked, by a crash or killed from outside
     ├── JudgeShortError     memory ran out in the judge, beside what a candidate may hold
     └── DeviceLostError     the reference lost the judge its GPU (a device-side assert); a new judge leaves that out
 """
@@ -95,6 +96,10 @@ class EngineError(RidgelineError):
 
 class JudgeCrashed(EngineError):
     """The judge's process died."""
+
+
+class JudgeDied(JudgeCrashed):
+    """The judge's process ended while it was asked, without a word; it neither hung nor told why it can go on no more."""
 
 
 class JudgeShortError(EngineError):

@@ -25,6 +25,7 @@ from ridgeline.tools.engine import (
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.keys import comparison_key, evaluation_key, step_key
 from ridgeline.tools.records.problem import Description, Target
+from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Baselines, Build, Comparison, Profile, Timing, Verdict
 
 R = TypeVar("R")
@@ -45,6 +46,7 @@ class RememberingEngine:
         """`target` is the problem whose description and times the store holds; without it they are not remembered."""
         self._engine = engine
         self._target = target
+        self._modes: dict[bool, set[ReferenceMode]] = {False: set(), True: set()}  # `again`: measured in this session
         self.store = store
 
     async def submit(self, task: Task[R]) -> R:
@@ -77,6 +79,12 @@ class RememberingEngine:
         stored = await asyncio.to_thread(self.store.find, _TABLES[kind], key)
         return None if stored is None else kind.from_json(dict(stored))
 
+    async def reopen_baselines(self, *, again: bool = False) -> None:
+        """Let those of PyTorch's times that were killed in an earlier session be measured once more."""
+        known = await asyncio.to_thread(self.store.baselines, again=again)
+        if known is not None and (reopened := known.reopened(self._modes[again])) != known:
+            await asyncio.to_thread(self.store.save_baselines, reopened, again=again)
+
     async def aclose(self) -> None:
         """Close the engine that measures."""
         await self._engine.aclose()
@@ -95,6 +103,8 @@ class RememberingEngine:
         if known is not None and task.is_answered_by(known):
             return known
         measured = await self._engine.submit(task)
+        before = task.after.entries if task.after else ()
+        self._modes[task.again] |= {entry.name for entry in measured.entries if entry not in before}
         await asyncio.to_thread(self.store.save_baselines, measured, again=task.again)
         return measured
 

@@ -27,7 +27,7 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records import keys
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Description
-from ridgeline.tools.records.results import Build, Comparison, FailedComparison, Profile, Timing, Verdict
+from ridgeline.tools.records.results import Baselines, Build, Comparison, FailedComparison, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Purpose, Status
 from ridgeline.tools.remembering import RememberingEngine
 
@@ -239,3 +239,27 @@ async def test_without_a_target_descriptions_and_baselines_pass_through(archive:
         await engine.submit(BaselineTask(problem=PROBLEM))
     assert (counting.counts["DescribeTask"], counting.counts["BaselineTask"]) == (2, 2)
     assert (archive.description(), archive.baselines()) == (None, None)
+
+
+class Killing(MemoryEngine):
+    """An engine on which every mode that comes after eager is killed."""
+
+    def _baseline(self, task: BaselineTask) -> Baselines:
+        measured = super()._baseline(task)
+        entries = [dataclasses.replace(e, median_ms=None, was_killed=True) for e in measured.entries[1:]]
+        return dataclasses.replace(measured, entries=(measured.entries[0], *entries))
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_times_that_were_killed_stay_for_the_session_and_are_asked_for_by_the_next(
+    archive: Archive, again: bool
+) -> None:
+    task = BaselineTask(problem=PROBLEM, again=again)
+    engine = RememberingEngine(Killing(), archive, target=target())
+    killed = await engine.submit(task)
+    await engine.reopen_baselines(again=again)
+    assert archive.baselines(again=again) == killed and killed.pending == ()
+    await RememberingEngine(Refusing(), archive, target=target()).reopen_baselines(again=again)
+    reopened = archive.baselines(again=again)
+    assert reopened is not None
+    assert (reopened.entries, reopened.pending) == (killed.entries[:1], tuple(e.name for e in killed.entries[1:]))

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import secrets
+import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,15 @@ from pathlib import Path
 from ridgeline.tools.build.cache import UNREADABLE, BuildCache, unfit
 from ridgeline.tools.build.fix_its import count_errors, read_fix_its, without_fix_its
 from ridgeline.tools.build.interfaces import BUILDS, refuse
-from ridgeline.tools.build.messages import explain_limit, explain_log, plain_log, tells_of_cpu_limit, trim_log
+from ridgeline.tools.build.messages import (
+    explain_limit,
+    explain_log,
+    plain_log,
+    tells_of_cpu_limit,
+    tells_of_error,
+    tells_of_kill,
+    trim_log,
+)
 from ridgeline.tools.build.ninja_batch import STATUS_FD, BuildCommand, BuildOutcome, run_batch
 from ridgeline.tools.build.recipe import OUTPUT, Recipe, refused_key
 from ridgeline.tools.build.toolchain import Toolchain, toolchain_for
@@ -34,6 +43,9 @@ OUTPUT_BYTES = 256 << 20  # what one file of a build may have, and in tier A its
 FOLDER_BYTES = 512 << 20  # what one build may write in all
 BUILD_PROCESSES = 64
 TORCH_BUILD_CORES = 2  # cores for each torch build: one build takes 1.5 GB
+KILLED = "the compiler was killed: by the kernel, which was short of memory, or by somebody"
+"""No limit of a build ends in SIGKILL: it refuses memory, or it is told in the status."""
+_KILLED_CODE = 128 + signal.SIGKILL  # of nvcc, whose programs are run by a shell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +53,10 @@ class _Job:
     recipe: Recipe
     folder: Path
     name: str
+
+
+class _KilledError(EngineError):
+    """SIGKILL that no limit sent ended a program of the compiler, which says nothing of the source."""
 
 
 class Compiler:
@@ -54,13 +70,15 @@ class Compiler:
         cores = cores or len(os.sched_getaffinity(0))
         self._pools = {"compile": cores, "torch": max(1, cores // TORCH_BUILD_CORES)}
         self._toolchain: Toolchain | None = None
+        self._killed: set[str] = set()  # keys of builds that were killed, and not built since
 
     async def compile_batch(self, tasks: Sequence[CompileTask]) -> list[Build]:
         """Build every task and return the builds in order; equal sources are built once.
 
         Raises:
             DeviceError: this machine has no compiler for the device, or none that fits it.
-            EngineError: ninja failed, or torch does not import.
+            EngineError: ninja failed, torch does not import, or a compiler was killed. The batch's other builds are then
+                in the cache.
             SandboxError: a program of the sandbox disappeared.
             StorageError: the cache's disk is full or read-only.
         """
@@ -104,10 +122,16 @@ class Compiler:
             jobs, commands = await asyncio.to_thread(self._laid_out, recipes, folder)
             outcomes = await run_batch(folder, commands, self._pools)
             toolchain = await self._find_toolchain()
-            builds = [
-                await asyncio.to_thread(self._finish, job, outcome, toolchain.version)
-                for job, outcome in zip(jobs, outcomes, strict=True)
-            ]
+            builds: list[Build] = []
+            failed: list[EngineError] = []
+            for job, outcome in zip(jobs, outcomes, strict=True):
+                try:
+                    builds.append(await asyncio.to_thread(self._finish, job, outcome, toolchain.version))
+                except EngineError as error:
+                    failed.append(error)
+        self._killed -= {build.key for build in builds}
+        if failed:
+            raise failed[0]
         return {build.key: build for build in builds}
 
     @contextlib.asynccontextmanager
@@ -180,7 +204,9 @@ class Compiler:
             finding = Finding(code=ReasonCode.COMPILER_FAILED, reason=reason)
         else:
             try:
-                finding = _failure(outcome, log, recipe, self._device.arch)
+                finding = _failure(outcome, messages, log, recipe, self._device.arch)
+            except _KilledError:
+                finding = self._told_of_kill(recipe)
             except EngineError:  # the compiler itself was not started
                 self._sandbox.expect_programs()
                 raise
@@ -193,6 +219,17 @@ class Compiler:
             fix_its=read_fix_its(messages, next(iter(recipe.files))),
         )
 
+    def _told_of_kill(self, recipe: Recipe) -> Finding:
+        """Return what a build that was killed once more is told as, where its source may have done that.
+
+        Raises:
+            EngineError: the engine is to try again, or the machine failed.
+        """
+        if recipe.runs_source and recipe.key in self._killed:
+            return Finding(code=ReasonCode.COMPILER_FAILED, reason=f"{KILLED}, or by the file itself; it was so twice")
+        self._killed.add(recipe.key)
+        raise EngineError(KILLED)
+
 
 def _lay_out(recipe: Recipe, batch: Path, name: str) -> _Job:
     folder = batch / name
@@ -203,11 +240,11 @@ def _lay_out(recipe: Recipe, batch: Path, name: str) -> _Job:
     return _Job(recipe=recipe, folder=folder, name=name)
 
 
-def _failure(outcome: BuildOutcome, log: str, recipe: Recipe, arch: str) -> Finding:
-    """Return why a command left no library.
+def _failure(outcome: BuildOutcome, messages: str, log: str, recipe: Recipe, arch: str) -> Finding:
+    """Return why a command left no library; `log` is what is kept of its messages.
 
     Raises:
-        EngineError: the sandbox failed, which no source can cause.
+        EngineError: the sandbox failed, which no source can cause, or the compiler was killed.
     """
     if outcome.exit_code is None:
         last = outcome.log.rstrip().rsplit(b"\n", 1)[-1].decode(errors="replace")
@@ -222,5 +259,9 @@ def _failure(outcome: BuildOutcome, log: str, recipe: Recipe, arch: str) -> Find
     if ended.limit is not Limit.NONE:
         reason = f"the compiler was stopped: {ended.message.removeprefix('killed: ')}"
         return Finding(code=ReasonCode.COMPILER_FAILED, reason=reason)
-    limit = explain_limit(log, file_bytes=OUTPUT_BYTES, memory_bytes=recipe.memory_bytes)
-    return limit or explain_log(log, recipe.entry, arch)
+    if limit := explain_limit(log, file_bytes=OUTPUT_BYTES, memory_bytes=recipe.memory_bytes):
+        return limit
+    is_killed = ended.was_killed or ended.code == _KILLED_CODE or tells_of_kill(messages)
+    if is_killed and not tells_of_error(messages):
+        raise _KilledError(KILLED)
+    return explain_log(log, recipe.entry, arch)

@@ -114,6 +114,7 @@ class ModuleBuild:
             cpu_s=TORCH_CPU_S,
             memory_bytes=MODULE_MEMORY_BYTES,
             environment=_builder_environment(gpu, toolchain, host),
+            runs_source=True,
         )
 
 

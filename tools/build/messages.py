@@ -32,8 +32,17 @@ _FILE_LIMIT = re.compile(r"File size limit exceeded|final link failed: File too 
 _CPU_LIMIT = signal.strsignal(signal.SIGXCPU) or "CPU time limit exceeded"
 _MEMORY_LIMIT = re.compile(
     r"out of memory|virtual memory exhausted|memory exhausted|Cannot allocate memory|std::bad_alloc"
-    r"|Killed signal terminated program|terminated with signal 9\b"  # by the kernel, which gives no message itself
 )
+"""What a compiler prints at the limit, which refuses it memory. Whoever is killed met no limit: that is SIGKILL."""
+_KILLED = re.compile(
+    r"error: (Killed|Terminated) (signal terminated program|\(program) \w"  # the driver's, of its child
+    r"|collect2: fatal error: \w+ terminated with signal 9\b|\bdied due to signal 9\b"
+    r"|`ptxas` failed with error code -9\b|<Signals\.SIGKILL: 9>|process pool was terminated abruptly"  # Triton, inductor
+    r"|^Killed$",  # of the shell through which nvcc runs its programs
+    re.MULTILINE,
+)
+_AFTER_A_KILL = re.compile(r"nvcc fatal |candidate\.py:\d+: error: RuntimeError: Error building extension")
+"""Errors of who started a compiler, which say no more than that it failed."""
 _LINKER_SUMMARY = "collect2: "  # says only that the linker failed
 _TEMPORARY = re.compile(r"\b(?:cc\w{6}|tmpxft_\w+-\d+_\w+(?:\.cudafe1)?)\.(o|cpp|s|ptx)\b")
 _PLACE = re.compile(r"\S+?[:(]\d+")
@@ -173,6 +182,20 @@ def explain_limit(log: str, *, file_bytes: int, memory_bytes: int) -> Finding | 
     else:
         return None
     return Finding(code=ReasonCode.COMPILER_FAILED, reason=f"the compiler was stopped: {limit}; {remedy}")
+
+
+def tells_of_kill(log: str) -> bool:
+    """Say whether a signal from outside ended a program of the compiler.
+
+    A source can print the same; it fails by another error then.
+    """
+    return _KILLED.search(log) is not None
+
+
+def tells_of_error(log: str) -> bool:
+    """Say whether a message is an error by itself, and not what a killed program leaves to its parent."""
+    told = (line for line in log.splitlines() if _ERROR.search(line))
+    return not all(_KILLED.search(line) or _AFTER_A_KILL.match(line) for line in told)
 
 
 def tells_of_cpu_limit(log: str) -> bool:

@@ -17,6 +17,7 @@ from ridgeline.tools.errors import (
     DeviceLostError,
     EngineError,
     JudgeCrashed,
+    JudgeDied,
     JudgeShortError,
     NoRoomError,
     RidgelineError,
@@ -293,9 +294,9 @@ class JudgeProcess:
             return _KilledError(f"{line}memory probably ran out: {no_room(self.device_kind)}")
         return BadReferenceError(f"{line}it may neither exit nor crash")
 
-    def _crashed(self, op: str) -> JudgeCrashed:
+    def _crashed(self, op: str) -> JudgeDied:
         how, lines = self._exit(), self._last_lines()
-        return JudgeCrashed(f"the judge died during {op} ({how}){': ' + lines[-1] if lines else ''}")
+        return JudgeDied(f"the judge died during {op} ({how}){': ' + lines[-1] if lines else ''}")
 
     def _exit(self) -> str:
         code = self._process.wait()

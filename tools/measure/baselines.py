@@ -1,8 +1,9 @@
 """PyTorch's own times for a problem: eager and torch.compile, each measured once and kept on disk.
 
 Every mode runs in a judge of its own. A crash or a hang of the compiler ends that process and becomes an entry with an
-`error`: a baseline that failed is a fact about PyTorch, not about the search. The modes are minutes apart, so each is
-timed in alternation with eager in one process and put on one scale:
+`error`: a baseline that failed is a fact about PyTorch, not about the search. A judge that died or a compiler that was
+killed is none: the mode is tried once more, and an entry that was killed again is not kept on disk. The modes are
+minutes apart, so each is timed in alternation with eager in one process and put on one scale:
 
 entry's time = eager entry's time x median of (mode / eager)
 """
@@ -19,8 +20,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ridgeline.tools.build.messages import tells_of_kill
 from ridgeline.tools.build.toolchain import installed_version
-from ridgeline.tools.errors import EngineError, RidgelineError
+from ridgeline.tools.errors import EngineError, JudgeDied, NoRoomError, RidgelineError
 from ridgeline.tools.judge.messages import PrepareMode
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.kept_records import read_kept
@@ -145,7 +147,8 @@ def _kept_or_measured(
     if known is not None and not _is_due(known, path, eager) and not (again and known.median_ms is not None):
         return known
     entry = _measure(mode, start_judge, settings, eager=eager)
-    _publish(path, entry, eager)
+    if not entry.was_killed:
+        _publish(path, entry, eager)
     return entry
 
 
@@ -186,20 +189,30 @@ def _measure(
     started = time.perf_counter()
     if mode.compile_mode:
         logger.info("baseline %s: PyTorch compiles the reference, once (20 to 60 s on few cores)", mode)
+    entry = _tried(mode, start_judge, settings, eager)
+    if entry.was_killed:
+        logger.warning("baseline %s: %s: trying again", mode, entry.error)
+        entry = _tried(mode, start_judge, settings, eager)
+    outcome = f"{entry.median_ms:.4g} ms" if entry.median_ms is not None else f"failed: {entry.error}"
+    logger.info("baseline %s: %s (took %.0f s)", mode, outcome, time.perf_counter() - started)
+    return entry
+
+
+def _tried(mode: ReferenceMode, start_judge: StartJudge, settings: TimingSettings, eager: Baseline | None) -> Baseline:
     try:
         judge = start_judge()
         try:
-            entry = _time_mode(judge, mode, settings, eager)
+            return _time_mode(judge, mode, settings, eager)
         finally:
             judge.close()
     except RidgelineError as error:
         if eager is None:
             raise
         text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        entry = Baseline(name=mode, precision_class=PrecisionClass.FP32, median_ms=None, error=text)
-    outcome = f"{entry.median_ms:.4g} ms" if entry.median_ms is not None else f"failed: {entry.error}"
-    logger.info("baseline %s: %s (took %.0f s)", mode, outcome, time.perf_counter() - started)
-    return entry
+        was_killed = isinstance(error, JudgeDied | NoRoomError) or tells_of_kill(str(error))
+        return Baseline(
+            name=mode, precision_class=PrecisionClass.FP32, median_ms=None, error=text, was_killed=was_killed
+        )
 
 
 def _time_mode(judge: JudgeProcess, mode: ReferenceMode, settings: TimingSettings, eager: Baseline | None) -> Baseline:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -41,6 +42,7 @@ class Baseline(Record):
     samples: int = 0
     rel_error: float | None = None
     error: str = ""
+    was_killed: bool = False  # the judge or a compiler, from outside or by a crash: kept for the session alone
     stored_on: str | None = field(
         default=None, compare=False
     )  # when a kept one was measured, "" unknown; None: just now
@@ -84,6 +86,12 @@ class Baselines(Record):
     def eager_only(self) -> Baselines:
         """Return eager's times with TF32 off and on, and the floor."""
         return dataclasses.replace(self, entries=tuple(b for b in self.entries if b.name in EAGER_MODES), pending=())
+
+    def reopened(self, known: Collection[ReferenceMode]) -> Baselines:
+        """Return these with the modes whose measurement was killed pending once more, but for those in `known`."""
+        killed = tuple(b for b in self.entries if b.was_killed and b.name not in known)
+        entries = tuple(b for b in self.entries if b not in killed)
+        return dataclasses.replace(self, entries=entries, pending=(*(b.name for b in killed), *self.pending))
 
     def stored(self) -> dict[str, str]:
         """Return by name when those that are kept from earlier were measured, "" where that is not known."""

@@ -28,6 +28,7 @@ ERRORS: Mapping[str, type[RidgelineError]] = {
     "NotRecorded": errors.NotRecorded,
     "EngineError": errors.EngineError,
     "JudgeCrashed": errors.JudgeCrashed,
+    "JudgeDied": errors.JudgeDied,
     "JudgeShortError": errors.JudgeShortError,
     "DeviceLostError": errors.DeviceLostError,
 }

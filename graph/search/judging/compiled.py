@@ -51,14 +51,16 @@ async def begin_compiled(context: SearchContext) -> None:
 async def join_compiled(context: SearchContext) -> None:
     """Return once no mode is pending: wait for those begun in the background, time the others now.
 
-    A mode that the engine failed on in the background is tried once more here.
+    A mode that the engine failed on in the background is tried once more here, and one that was killed in an earlier session.
 
     Raises:
         EngineError: the engine failed again; the search can be resumed.
         NotBegun: a stop was asked for.
     """
-    pending = (await context.baselines()).pending
     begun, context.compiled = context.compiled, None
+    if begun is None:
+        await context.engine.reopen_baselines()
+    pending = (await context.baselines()).pending
     if begun is None and not pending:
         return
     if begun is not None and pending:

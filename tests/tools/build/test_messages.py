@@ -13,6 +13,8 @@ from ridgeline.tools.build.messages import (
     explain_log,
     explain_unloadable,
     plain_log,
+    tells_of_error,
+    tells_of_kill,
     trim_log,
 )
 from ridgeline.tools.records.vocabulary import ReasonCode
@@ -66,8 +68,6 @@ LIMITS = {"file_bytes": 256 << 20, "memory_bytes": 3 << 30}
         ),
         ("virtual memory exhausted: Cannot allocate memory", "limit of 3072 MiB"),
         ("cc1plus: out of memory allocating 65536 bytes after a total of 3220373504 bytes", "limit of 3072 MiB"),
-        ("g++: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.", "limit of 3072 MiB"),
-        ("collect2: fatal error: ld terminated with signal 9 [Killed]", "limit of 3072 MiB"),
     ],
 )
 def test_a_compiler_that_met_a_limit_is_told_by_it(log: str, says: str) -> None:
@@ -76,6 +76,33 @@ def test_a_compiler_that_met_a_limit_is_told_by_it(log: str, says: str) -> None:
     assert found.code is ReasonCode.COMPILER_FAILED
     assert found.reason.startswith("the compiler was stopped: ")
     assert says in found.reason
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "g++: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.",
+        "g++: internal compiler error: Killed (program cc1plus)",
+        "kernel.cpp:1:9: warning: comparison\ncollect2: fatal error: ld terminated with signal 9 [Killed]",
+        (
+            "gcc: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.\n"
+            "nvcc fatal   : Failed to preprocess host compiler properties."
+        ),
+        "Killed\n",
+        (
+            "g++: fatal error: Killed signal terminated program as\nninja: build stopped: subcommand failed.\n"
+            "candidate.py:4: error: RuntimeError: Error building extension 'own'"
+        ),
+    ],
+)
+def test_a_compiler_that_was_killed_met_no_limit_and_no_error(log: str) -> None:
+    assert explain_limit(log, **LIMITS) is None
+    assert tells_of_kill(log) and not tells_of_error(log)
+
+
+def test_a_source_that_prints_a_kill_fails_by_an_error_of_its_own() -> None:
+    printed = 'x\ng++: fatal error: Killed signal terminated program cc1plus\n    5 | static_assert(false, "...");'
+    assert tells_of_error(f"kernel.cpp:5:15: error: static assertion failed: {printed}")
 
 
 def test_an_error_of_the_source_is_no_limit() -> None:

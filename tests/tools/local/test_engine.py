@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -107,6 +109,28 @@ async def test_a_problem_of_ours_fails_only_its_own_build(
     )
     assert isinstance(first, Build)
     assert isinstance(second, EngineError)
+
+
+async def test_a_compiler_that_is_killed_once_costs_a_second_build_and_no_verdict(
+    engine: LocalEngine, make_task: Callable[..., CompileTask], exp_source: str
+) -> None:
+    building = asyncio.create_task(engine.submit(make_task(exp_source)))
+    while not (found := await asyncio.to_thread(pids_below, os.getpid(), "cc1plus")):
+        assert not building.done()
+    os.kill(found[0], signal.SIGKILL)
+    build = await building
+    assert (build.status, build.reason) == (Status.OK, "")
+
+
+def pids_below(pid: int, name: str) -> list[int]:
+    """Return the live processes of a name below one, by /proc."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # one that has just ended
+        if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+            found.append(pid)
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            found += [one for child in children.read_text().split() for one in pids_below(int(child), name)]
+    return found
 
 
 async def test_a_source_that_is_refused_as_it_stands_waits_for_no_busy_device(

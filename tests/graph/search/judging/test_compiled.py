@@ -173,6 +173,33 @@ async def test_a_configuration_without_a_time_is_warned_of_once_by_a_search_that
     assert timed == [["eager"], *[["eager", "compile"]] * breaks, ["eager", *COMPILED]]
 
 
+class Killed(OneDevice):
+    """A device on which the mode `compile` was killed."""
+
+    async def submit(self, task: Task[Any]) -> Any:
+        answer = await super().submit(task)
+        if isinstance(task, BaselineTask) and task.after and not task.again:
+            killed = {"median_ms": None, "error": "the judge died during prepare_mode", "was_killed": True}
+            entries = [dataclasses.replace(e, **killed) if e.name == "compile" else e for e in answer.entries]
+            return dataclasses.replace(answer, entries=tuple(entries))
+        return answer
+
+
+async def test_a_mode_that_was_killed_is_measured_again_by_a_resumed_search_alone(tmp_path: Path) -> None:
+    asked, model = dataclasses.replace(options(tmp_path), park=True), LaterModel(name="mailbox")
+    first, resumed = Killed(), OneDevice()
+    result = await run_search(asked, engine=first, models=[model])
+    assert (result.state, [name for name in first.order if name in COMPILED]) == ("waiting", COMPILED)
+    entries = {entry["name"]: entry for entry in result.report["baselines"]}
+    assert entries["compile"]["was_killed"] and not entries["compile_max_autotune"]["was_killed"]
+    while result.state == "waiting":
+        drop_answers(tmp_path / "run")
+        result = await run_search(dataclasses.replace(asked, resume=True), engine=resumed, models=[model])
+    assert result.certified
+    assert [name for name in resumed.order if name in COMPILED] == ["compile"]
+    assert [entry["name"] for entry in result.report["baselines"]] == ["eager", "compile_max_autotune", "compile"]
+
+
 async def test_first_round_s_models_are_told_of_eager_alone_and_later_ones_of_all(search: Search) -> None:
     search.engine = OneDevice()
     await search.run(search.context(rounds=2))

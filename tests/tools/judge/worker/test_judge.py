@@ -10,7 +10,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.judging import HEAD, INPUTS, judging, reference
 
-from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
+from ridgeline.tools.errors import EngineError, JudgeDied, ProblemError
 from ridgeline.tools.judge.messages import Check, Examine, Loop, Prepare, PrepareMode, Renew, Wipe, operation
 from ridgeline.tools.judge.process import SharedRegion
 from ridgeline.tools.judge.replies import JudgeFailureCode, Missing
@@ -131,7 +131,7 @@ def test_references_in_bf16_with_integer_inputs_and_buffers_load(tmp_path: Path)
 def test_a_judge_that_dies_is_an_engine_error(tmp_path: Path) -> None:
     with judging(reference("x", "return x * 2", "torch.randn(8, 8)"), tmp_path) as judge:
         os.kill(judge.pid, 9)
-        with pytest.raises(JudgeCrashed, match="signal 9"):
+        with pytest.raises(JudgeDied, match="signal 9"):
             judge.ask(Renew())
 
 
