@@ -185,6 +185,12 @@ def test_a_build_that_fails_names_the_line(bench: Bench) -> None:
     assert build.reason == "candidate.py:10: error: NameError: name 'shifts' is not defined"
 
 
+def test_a_file_that_ends_its_builder_is_told_so(bench: Bench) -> None:
+    _, build = bench.build("import os\nos._exit(0)\n" + HONEST)
+    assert (build.status, build.reason_code) == (Status.COMPILE_ERROR, R.COMPILER_FAILED)
+    assert build.reason == "the file ended the process that imports and builds it: exit status 0"
+
+
 INLINE = '''from torch.utils.cpp_extension import load_inline
 SOURCE = """
 #include <torch/extension.h>
