@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +19,8 @@ from ridgeline.tools.build.recipe import OUTPUT, Recipe, refused_key
 from ridgeline.tools.build.toolchain import Toolchain, toolchain_for
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError, StorageError
+from ridgeline.tools.machine.held_folders import hold_folder
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.machine.removal import remove_tree
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.results import Build
@@ -120,13 +119,16 @@ class Compiler:
 
     @contextlib.asynccontextmanager
     async def _batch_folder(self) -> AsyncIterator[Path]:
-        folder = self._cache_dir / "tmp" / f"batch-{secrets.token_hex(8)}"
+        making = asyncio.create_task(asyncio.to_thread(hold_folder, self._cache_dir / "tmp", "batch"))
         try:
             with self._storing():
-                await asyncio.to_thread(folder.mkdir)
-            yield folder
+                held = await asyncio.shield(making)
+            yield held.path
         finally:
-            await asyncio.to_thread(remove_tree, folder)
+            with contextlib.suppress(OSError):
+                await asyncio.to_thread(
+                    (await making).remove
+                )  # made in any case, also where this was cancelled meanwhile
 
     def _laid_out(self, recipes: list[Recipe], folder: Path) -> tuple[list[_Job], list[BuildCommand]]:
         """Return the recipes as jobs with folders of their own, and each job's command."""
