@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar, cast
 from ridgeline.checkpoints.engine_failures import EngineFailure, EngineFailures
 from ridgeline.checkpoints.ledger import Ledger
 from ridgeline.checkpoints.ranking import fastest_first
+from ridgeline.checkpoints.round_record import check_round
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.database import Database, to_text
 from ridgeline.checkpoints.storage.database_kind import Kind
@@ -280,8 +281,7 @@ class Archive(HoldsDatabase):
         rounds = self._objects(row["record"] for row in found)
         with record_errors(self.path):
             for entry in rounds:
-                if type(entry["round"]) is not int or not isinstance(entry.get("wall_s"), int | float | None):
-                    raise TypeError(f"round {entry['round']} has no number, or no time")
+                check_round(entry)
         return rounds
 
     def charge(self, entry_id: str, *, cpu_s: float = 0.0, gpu_s: float = 0.0, wall_s: float = 0.0, what: str) -> None:

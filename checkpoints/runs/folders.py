@@ -120,6 +120,8 @@ def _held(run_dir: Path, holder: str) -> RunError:
 def _open_lock(run_dir: Path) -> int:
     with storage_errors(run_dir):
         run_dir.mkdir(parents=True, exist_ok=True)
+        if (run_dir / LOCK_NAME).is_dir():
+            raise RunError(f"{run_dir / LOCK_NAME}: is a directory in the place of the run's lock; remove it")
         return os.open(run_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
 
 

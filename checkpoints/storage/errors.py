@@ -66,7 +66,8 @@ def _remedy(error: sqlite3.Error) -> str:
     if code in OCCUPIED:
         return f"another process has held the database for over {BUSY_TIMEOUT_S:.0f} s; end it and try again"
     if code == sqlite3.SQLITE_IOERR:
-        return f"the disk refuses ({error}); check that it is not full and not failing"
+        causes = "it is not full or failing, and that no limit of a file's size (ulimit -f) is in the way"
+        return f"the disk refuses ({error}); check that {causes}"
     return str(error)
 
 

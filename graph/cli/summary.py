@@ -52,7 +52,7 @@ def resume_line(archive: Archive) -> str:
     again, waiting = calls["in_flight"] + calls["failed"], calls["waiting"]
     whose = "offline model reply" if archive.run().is_keyless else "model reply"
     line = (
-        f"skipped, because it is stored: {counted(len(rounds), 'finished round')}, "
+        f"skipped, because it is stored: {counted(len(rounds), 'judged round')}, "
         f"{counted(calls['calls'] - again - waiting, whose)}, {counted(written, 'written kernel')}, "
         f"{counted(judged, 'evaluation')}"
     )

@@ -37,7 +37,9 @@ class IdeaDraft(BaseModel):
     title: str = Field(min_length=3, max_length=160)
     mechanism: str = Field(min_length=10, description="what changes in the kernel and why the hardware rewards it")
     category: Category
-    predicted_gain: float = Field(default=1.1, ge=0.1, le=1000, description="expected speedup over the parent kernel")
+    predicted_gain: float = Field(
+        default=1.1, ge=0.1, le=1000, description="expected speedup over the parent kernel, between 0.1 and 1000"
+    )
     parent_id: str | None = Field(default=None, description="id of the elite kernel this idea starts from")
     second_parent_id: str | None = Field(default=None, description="id of a second elite, when recombining two")
     plans: tuple[str, ...] = Field(default=(), description="how each implementation realises the idea, one entry each")

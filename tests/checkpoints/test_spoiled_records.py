@@ -249,3 +249,35 @@ def test_a_table_whose_name_is_no_text_is_damage(tmp_path: Path) -> None:
     file.write_bytes(content)
     with pytest.raises(StorageError, match="the database is damaged"):
         Archive.open_read_only(file)
+
+
+ROUND: dict[str, Any] = {
+    "round": 1,
+    "ideas": ["r1i0"],
+    **dict.fromkeys(("candidates", "ok", "tuned", "tokens", "unpriced_calls"), 1),
+    "best_id": "r1i0v0a0",
+    **dict.fromkeys(("best_speedup", "best_median_ms", "usd", "wall_s", "gpu_s"), 1.5),
+    "best_speedup_ci95": [1.4, 1.6],
+    "elites": ["r1i0v0a0"],
+}
+
+
+@pytest.mark.parametrize("field", ROUND)
+@pytest.mark.parametrize("wrong", [{"a": 1}, [[]], "NaN", True])
+def test_a_field_of_a_round_that_is_no_such_is_told_with_its_name(tmp_path: Path, field: str, wrong: Any) -> None:
+    if (field, wrong) == ("best_id", "NaN"):
+        pytest.skip("a name like any other")
+    with Archive.open(tmp_path / "archive.sqlite") as archive:
+        archive.save_round(ROUND)
+        assert archive.rounds() == [ROUND]
+        archive.save_round(ROUND | {field: wrong})
+        with pytest.raises(StorageError, match=rf"is damaged \(a record is spoiled: round .*({field}|no number)"):
+            archive.rounds()
+
+
+def test_a_round_whose_speedup_is_no_number_is_told_with_the_file_and_the_field(tmp_path: Path) -> None:
+    with Archive.open(tmp_path / "archive.sqlite") as archive:
+        archive.save_round(ROUND | {"best_speedup": "x"})
+        says = r"archive\.sqlite: .*\(a record is spoiled: round 1: best_speedup: x is no float\)"
+        with pytest.raises(StorageError, match=says):
+            archive.rounds()

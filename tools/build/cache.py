@@ -26,6 +26,7 @@ from typing import IO
 
 from ridgeline.tools.build.cache_lease import Lease, leased_keys
 from ridgeline.tools.errors import StorageError
+from ridgeline.tools.machine.held_folders import hold_folder, sweep_held_folders
 from ridgeline.tools.machine.kept_records import open_ordinary, read_kept
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.removal import remove_tree
@@ -39,7 +40,7 @@ UNREADABLE = "it cannot be read: leave its mode as the compiler sets it"
 LARGEST_LIBRARY_BYTES = 64 * 2**20
 LEAST_FREE_BYTES = 64 * 2**20  # a round of extension builds; torch.compile's cache lies there too
 IN_USE_S = 3600.0  # an entry used this recently may be wanted again soon: `clear` leaves it
-STALE_S = 24 * 3600.0  # temporary folders older than this belong to a process that was killed
+STALE_S = 24 * 3600.0  # a temporary folder older than this is of a process that was killed, also where no lock tells
 EVICTED_DOWN_TO = 0.9  # of the limit: so that not every publication reads the whole folder
 LIBRARY = "kernel.so"
 _LONGEST_SIZE = 20
@@ -125,6 +126,7 @@ class BuildCache:
             self._temporary.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"build cache {root}: {error.strerror}: set RIDGELINE_CACHE_DIR") from error
+        sweep_held_folders(self._temporary)
 
     @property
     def _temporary(self) -> Path:
@@ -229,7 +231,8 @@ class BuildCache:
         return replace(stored.build, library_path=str(entry / LIBRARY), cached=True) if is_whole else None
 
     def _publish(self, entry: Path, build: Build, library: Path) -> Build:
-        staged = Path(tempfile.mkdtemp(dir=self._temporary))
+        held = hold_folder(self._temporary, "entry")
+        staged = held.path
         staged.chmod(0o755)  # the sandbox's user has to enter it
         try:
             _copy_library(library, staged / LIBRARY)
@@ -239,7 +242,7 @@ class BuildCache:
             _make_folder(entry.parent)
             return self._rename_in(staged, entry, build)
         finally:
-            remove_tree(staged)
+            held.remove()
 
     def _rename_in(self, staged: Path, entry: Path, build: Build) -> Build:
         """Rename `staged` to `entry`; a rename onto a folder that has files fails, so the first writer wins."""
@@ -255,13 +258,13 @@ class BuildCache:
 
     def _remove(self, entry: Path) -> None:
         """Take an entry out by one rename before deleting it, so that no reader sees half of it."""
-        grave = Path(tempfile.mkdtemp(dir=self._temporary))
+        grave = hold_folder(self._temporary, "grave")
         try:
-            os.replace(entry, grave / "entry")
+            os.replace(entry, grave.path / "entry")
         except FileNotFoundError:
             pass  # another process was faster
         finally:
-            remove_tree(grave)
+            grave.remove()
 
     def _entries(self) -> Iterator[tuple[Path, int, float]]:
         """Yield (folder, bytes, last use) of every entry, skipping what vanishes meanwhile and what is none."""

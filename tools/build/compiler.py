@@ -5,36 +5,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
-import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ridgeline.tools.build.cache import UNREADABLE, BuildCache, unfit
+from ridgeline.tools.build.failures import KILLED, KilledError, find_failure
 from ridgeline.tools.build.fix_its import count_errors, read_fix_its, without_fix_its
 from ridgeline.tools.build.interfaces import BUILDS, refuse
-from ridgeline.tools.build.messages import (
-    explain_limit,
-    explain_log,
-    plain_log,
-    tells_of_cpu_limit,
-    tells_of_error,
-    tells_of_kill,
-    trim_log,
-)
+from ridgeline.tools.build.messages import plain_log, trim_log
 from ridgeline.tools.build.ninja_batch import STATUS_FD, BuildCommand, BuildOutcome, run_batch
 from ridgeline.tools.build.recipe import OUTPUT, Recipe, refused_key
 from ridgeline.tools.build.toolchain import Toolchain, toolchain_for
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError, StorageError
+from ridgeline.tools.machine.held_folders import hold_folder
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.machine.removal import remove_tree
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
-from ridgeline.tools.sandbox.process import Limit, parse_status
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_workdir
 
 logger = logger_of(__name__)
@@ -43,9 +33,6 @@ OUTPUT_BYTES = 256 << 20  # what one file of a build may have, and in tier A its
 FOLDER_BYTES = 512 << 20  # what one build may write in all
 BUILD_PROCESSES = 64
 TORCH_BUILD_CORES = 2  # cores for each torch build: one build takes 1.5 GB
-KILLED = "the compiler was killed: by the kernel, which was short of memory, or by somebody"
-"""No limit of a build ends in SIGKILL: it refuses memory, or it is told in the status."""
-_KILLED_CODE = 128 + signal.SIGKILL  # of nvcc, whose programs are run by a shell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +40,6 @@ class _Job:
     recipe: Recipe
     folder: Path
     name: str
-
-
-class _KilledError(EngineError):
-    """SIGKILL that no limit sent ended a program of the compiler, which says nothing of the source."""
 
 
 class Compiler:
@@ -136,13 +119,16 @@ class Compiler:
 
     @contextlib.asynccontextmanager
     async def _batch_folder(self) -> AsyncIterator[Path]:
-        folder = self._cache_dir / "tmp" / f"batch-{secrets.token_hex(8)}"
+        making = asyncio.create_task(asyncio.to_thread(hold_folder, self._cache_dir / "tmp", "batch"))
         try:
             with self._storing():
-                await asyncio.to_thread(folder.mkdir)
-            yield folder
+                held = await asyncio.shield(making)
+            yield held.path
         finally:
-            await asyncio.to_thread(remove_tree, folder)
+            with contextlib.suppress(OSError):
+                await asyncio.to_thread(
+                    (await making).remove
+                )  # made in any case, also where this was cancelled meanwhile
 
     def _laid_out(self, recipes: list[Recipe], folder: Path) -> tuple[list[_Job], list[BuildCommand]]:
         """Return the recipes as jobs with folders of their own, and each job's command."""
@@ -204,8 +190,8 @@ class Compiler:
             finding = Finding(code=ReasonCode.COMPILER_FAILED, reason=reason)
         else:
             try:
-                finding = _failure(outcome, messages, log, recipe, self._device.arch)
-            except _KilledError:
+                finding = find_failure(outcome, messages, log, recipe, self._device.arch, file_bytes=OUTPUT_BYTES)
+            except KilledError:
                 finding = self._told_of_kill(recipe)
             except EngineError:  # the compiler itself was not started
                 self._sandbox.expect_programs()
@@ -238,30 +224,3 @@ def _lay_out(recipe: Recipe, batch: Path, name: str) -> _Job:
         (folder / file).write_text(text, encoding="utf-8")
     claim_workdir(folder)
     return _Job(recipe=recipe, folder=folder, name=name)
-
-
-def _failure(outcome: BuildOutcome, messages: str, log: str, recipe: Recipe, arch: str) -> Finding:
-    """Return why a command left no library; `log` is what is kept of its messages.
-
-    Raises:
-        EngineError: the sandbox failed, which no source can cause, or the compiler was killed.
-    """
-    if outcome.exit_code is None:
-        last = outcome.log.rstrip().rsplit(b"\n", 1)[-1].decode(errors="replace")
-        raise EngineError(f"a build could not be run: {last or 'no exit status'}")
-    ended = parse_status(outcome.status, outcome.exit_code)
-    if not ended.was_started:
-        raise EngineError(f"a build could not be run: sandbox: {ended.message}")
-    if ended.limit is Limit.WALL or tells_of_cpu_limit(log):
-        after_s = recipe.wall_s if ended.limit is Limit.WALL else recipe.cpu_s
-        reason = f"the compiler was stopped after {after_s:g} s: simplify the source"
-        return Finding(code=ReasonCode.COMPILER_TIMEOUT, reason=reason)
-    if ended.limit is not Limit.NONE:
-        reason = f"the compiler was stopped: {ended.message.removeprefix('killed: ')}"
-        return Finding(code=ReasonCode.COMPILER_FAILED, reason=reason)
-    if limit := explain_limit(log, file_bytes=OUTPUT_BYTES, memory_bytes=recipe.memory_bytes):
-        return limit
-    is_killed = ended.was_killed or ended.code == _KILLED_CODE or tells_of_kill(messages)
-    if is_killed and not tells_of_error(messages):
-        raise _KilledError(KILLED)
-    return explain_log(log, recipe.entry, arch)

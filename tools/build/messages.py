@@ -28,6 +28,7 @@ _ERROR = re.compile(
     r"|undefined reference|undefined symbol|multiple definition|out of memory",
     re.MULTILINE,
 )
+NO_MESSAGE = "the compiler failed without a message"
 _FILE_LIMIT = re.compile(r"File size limit exceeded|final link failed: File too large")
 _CPU_LIMIT = signal.strsignal(signal.SIGXCPU) or "CPU time limit exceeded"
 _MEMORY_LIMIT = re.compile(
@@ -137,7 +138,7 @@ def _explain_error(log: str, entry: str) -> str:
         return f"{first}; it has to be `{entry}`"
     if _is_undeclared_value(log, first):
         return f"{first}; what there is are the arguments of `{entry}` and problem.h"
-    return first or "the compiler failed without a message"
+    return first or NO_MESSAGE
 
 
 def _missing_include(log: str, first: str) -> str:

@@ -33,7 +33,7 @@ class Recipe:
     cpu_s: int  # of one process of the compiler
     memory_bytes: int
     environment: Mapping[str, str] = field(default_factory=dict)
-    runs_source: bool = False  # the source can end its own build
+    runs_source: bool = False  # the command is Python that runs the source, and no compiler: it can end its own build
 
     @property
     def wall_s(self) -> float:

@@ -20,7 +20,7 @@ from typing import IO
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.judge.replies import Place
-from ridgeline.tools.machine.removal import remove_tree
+from ridgeline.tools.machine.held_folders import HeldFolder, hold_folder
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind
 from ridgeline.tools.runner.wire import (
@@ -75,6 +75,7 @@ class RunnerStart:
         self._problem = problem
         self.is_imported = False  # and stopped since
         self.folder: Path | None = None
+        self._held: HeldFolder | None = None
         self.stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         self.socket, theirs = socket.socketpair()
         drawn, self.tickets = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -91,7 +92,8 @@ class RunnerStart:
         if self._plan.python is not None:
             starts_in = self._plan.python.starts_in
             starts_in.mkdir(parents=True, exist_ok=True)
-            self.folder = claim_workdir(Path(tempfile.mkdtemp(prefix="runner-", dir=starts_in)))
+            self._held = hold_folder(starts_in, "runner")
+            self.folder = claim_workdir(self._held.path)
             confined = replace(confined, workdir=self.folder)
         descriptors = {**ends, **{FIRST_REGION + i: r.fd for i, r in enumerate(self._problem.regions)}}
         return sandbox.start(confined, pass_fds=descriptors, stdout=subprocess.DEVNULL, stderr=self.stderr)
@@ -160,8 +162,8 @@ class RunnerStart:
         self.socket.close()
         os.close(self.tickets)
         self.stderr.close()
-        if self.folder is not None:
-            remove_tree(self.folder)
+        if self._held is not None:
+            self._held.remove()
 
 
 def argument_lines(signature: Signature, places: Mapping[str, Place]) -> tuple[PointerLine | ScalarLine, ...]:

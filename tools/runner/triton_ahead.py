@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -14,8 +13,8 @@ from pathlib import Path
 from ridgeline.tools.build.cache import BuildCache, unfit
 from ridgeline.tools.build.toolchain import find_toolchain
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.machine.held_folders import hold_folder
 from ridgeline.tools.machine.python_env import python_command
-from ridgeline.tools.machine.removal import remove_tree
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.search import Candidate
@@ -76,7 +75,8 @@ class _Compilation:
 
 
 def _compiled(asked: _Compilation, cache: BuildCache, sandbox: Sandbox) -> Build:
-    folder = Path(tempfile.mkdtemp(prefix="triton-", dir=cache.root / "tmp"))
+    held = hold_folder(cache.root / "tmp", "triton")
+    folder = held.path
     try:
         shutil.copyfile(str(asked.build.library_path), folder / _BUNDLE)
         (folder / _SPEC).write_text(json.dumps(asked.spec.to_json()), encoding="utf-8")
@@ -89,7 +89,7 @@ def _compiled(asked: _Compilation, cache: BuildCache, sandbox: Sandbox) -> Build
             raise RunnerFailure(ReasonCode.LOAD_FAILED, reason)
         return cache.publish(Build(key=asked.key, status=Status.OK), folder / TRITON_KERNELS)
     finally:
-        remove_tree(folder)
+        held.remove()
 
 
 def _run(sandbox: Sandbox, confined: Confined) -> tuple[ExitStatus, str, bool]:

@@ -99,7 +99,7 @@ def _content(file: str) -> bytes:
             f"{file}: {(error.strerror or str(error)).lower()}; name the answer's file, or - for stdin"
         ) from None
     if len(content) > MOST_BYTES:
-        raise InputError(f"{file}: refused: {too_large(len(content))} or more".replace("MiB or more", "MiB"))
+        raise InputError(f"{file}: refused: {too_large(len(content))}")
     return content
 
 

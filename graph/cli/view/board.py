@@ -307,8 +307,9 @@ def recall(board: Board, archive: Archive) -> None:
     for best in read_standings(archive)[:1]:
         interval = best.evaluation.speedup_interval
         board._set_best(best.candidate.id, best.speedup, interval, best.median_ms)  # noqa: SLF001 - this module's own
-    board.history = {entry["round"]: entry["best_speedup"] for entry in rounds if entry["best_speedup"] is not None}
-    ends_s = [0.0, *(float(entry.get("wall_s", 0.0)) for entry in rounds)]
+    speedups = {entry["round"]: entry.get("best_speedup") for entry in rounds}
+    board.history = {number: speedup for number, speedup in speedups.items() if speedup is not None}
+    ends_s = [0.0, *(float(entry.get("wall_s") or 0.0) for entry in rounds)]
     board.round_s = [end_s - begin_s for begin_s, end_s in pairwise(ends_s)]
     _recall_place(board, archive, rounds_over=len(rounds))
 

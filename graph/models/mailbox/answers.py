@@ -109,8 +109,10 @@ def _sized(content: bytes) -> None:
 
 
 def too_large(size_bytes: int) -> str:
-    """Return the words for an answer beyond MOST_BYTES."""
-    return f"the answer has {size_bytes / 2**20:.1f} MiB, {MOST_BYTES // 2**20} MiB are the most"
+    """Return the words for an answer beyond MOST_BYTES, of which no more may have been read than that."""
+    most = f"{MOST_BYTES // 2**20} MiB"
+    size = f"{size_bytes / 2**20:.1f} MiB"
+    return f"the answer has {f'more than {most}' if size == f'{MOST_BYTES / 2**20:.1f} MiB' else size}, {most} are the most"
 
 
 def _mapping_of(front: str) -> Mapping[str, str]:

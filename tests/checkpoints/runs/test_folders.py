@@ -95,6 +95,15 @@ def test_whoever_only_looks_at_a_folder_keeps_no_search_out(tmp_path: Path) -> N
         assert is_locked(tmp_path)
 
 
+def test_a_folder_in_the_place_of_the_lock_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".lock").mkdir()
+    with (
+        pytest.raises(RunError, match=rf"^{tmp_path}/\.lock: is a directory in the place of the run's lock; remove it"),
+        lock_run(tmp_path),
+    ):
+        pass
+
+
 def test_a_name_in_a_folder_of_runs_is_not_looked_up_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = _make_run(tmp_path / "runs", "softmax-1", "softmax", "stopped", search_id="abc")
     _make_run(tmp_path, "softmax-1", "softmax", "stopped")

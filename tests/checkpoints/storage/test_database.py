@@ -149,6 +149,14 @@ def test_a_full_disk_is_said_in_one_line_and_loses_nothing_stored(tmp_path: Path
     assert intact == "True"
 
 
+def test_a_limit_of_a_file_s_size_is_among_the_causes_of_a_failed_write(tmp_path: Path) -> None:
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))\n{_FILL}"
+    command = [sys.executable, "-c", limited, str(tmp_path / "archive.sqlite")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "the disk refuses (disk I/O error); check that it is not full" in done.stdout
+    assert "(ulimit -f)" in done.stdout
+
+
 def test_a_read_only_disk_is_said_in_one_line(filled: Archive) -> None:
     filled.close()
     folder = filled.path.parent

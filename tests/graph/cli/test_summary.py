@@ -255,9 +255,9 @@ def words_before(run_dir: Path) -> int:
     return shlex.split(resume_command(run_dir)).index("--resume")
 
 
-async def test_one_finished_round_is_not_called_rounds(search: Search) -> None:
+async def test_one_round_is_not_called_rounds_nor_finished_since_it_may_be_tuned_still(search: Search) -> None:
     await search.run(search.context(rounds=1))
-    assert resume_line(search.archive).startswith("skipped, because it is stored: 1 finished round, ")
+    assert resume_line(search.archive).startswith("skipped, because it is stored: 1 judged round, ")
 
 
 @pytest.mark.parametrize(("certified", "told"), [(True, False), (False, True)])

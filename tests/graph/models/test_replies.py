@@ -47,6 +47,11 @@ def test_a_composition_is_the_offline_models_alone_to_state(stated: object) -> N
     assert "composition" not in json.dumps(wire_schema(IdeaList))
 
 
+def test_the_bounds_of_a_gain_are_in_words_where_a_schema_may_not_have_them() -> None:
+    gain = wire_schema(IdeaList)["properties"]["ideas"]["items"]["properties"]["predicted_gain"]
+    assert gain["description"].endswith("between 0.1 and 1000")
+
+
 def test_a_composition_of_the_offline_model_is_read() -> None:
     text = json.dumps({"ideas": [{**IDEA, "composition": ["row-buffer", "prefetch"]}]})
     assert read_ideas(text, are_composed=True)[0].composition == ("row-buffer", "prefetch")

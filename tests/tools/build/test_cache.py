@@ -18,6 +18,7 @@ from ridgeline.tools.build import cache
 from ridgeline.tools.build.cache import BuildCache, check_writable, unfit
 from ridgeline.tools.build.cache_lease import leased_keys
 from ridgeline.tools.errors import StorageError
+from ridgeline.tools.machine.held_folders import hold_folder
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import Status
 
@@ -105,6 +106,20 @@ def test_concurrent_writers_of_the_same_keys_leave_whole_entries(tmp_path: Path,
     cache = BuildCache(tmp_path / "cache")
     assert all(cache.find(f"{i:064x}") for i in range(40))
     assert list((tmp_path / "cache" / "tmp").iterdir()) == []
+
+
+def test_a_working_folder_of_a_process_that_is_gone_goes_at_the_next_start(tmp_path: Path) -> None:
+    BuildCache(tmp_path / "cache")
+    folder = tmp_path / "cache" / "tmp"
+    begin = "import sys; from pathlib import Path; from ridgeline.tools.machine.held_folders import hold_folder"
+    command = [sys.executable, "-c", f"{begin}; hold_folder(Path(sys.argv[1]), 'batch')", str(folder)]
+    subprocess.run(command, check=True, timeout=60)
+    held = hold_folder(folder, "batch")
+    (folder / "batch-of-an-older-version").mkdir()
+    assert len(list(folder.iterdir())) == 3
+    BuildCache(tmp_path / "cache")
+    assert {entry.name for entry in folder.iterdir()} == {held.path.name, "batch-of-an-older-version"}
+    held.remove()
 
 
 def test_a_writer_killed_at_any_instant_leaves_whole_entries_or_none(tmp_path: Path, library: Path) -> None:

@@ -221,7 +221,7 @@ def _lines(wire: socket.socket) -> Iterator[str]:
 
 
 def _say(wire: socket.socket, line: str) -> None:
-    wire.sendall(line.encode() + b"\n")
+    wire.sendall(line.encode(errors="backslashreplace") + b"\n")  # an exception's words may hold surrogates
 
 
 if __name__ == "__main__":

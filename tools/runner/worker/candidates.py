@@ -24,7 +24,7 @@ from ridgeline.tools.records.module_contract import (
 )
 from ridgeline.tools.records.vocabulary import TORCH_MODULE, Role
 from ridgeline.tools.runner.wire import TRITON_KERNELS, RunnerFailureCode
-from ridgeline.tools.runner.worker.checks import GlobalState, flat_like
+from ridgeline.tools.runner.worker.checks import GlobalState, expect_defined, flat_like
 from ridgeline.tools.runner.worker.device import RunFailed
 from ridgeline.tools.runner.worker.extensions import ExtensionMissing, Loader, load_extension
 from ridgeline.tools.runner.worker.setup import MappedSetup, Pointer
@@ -97,7 +97,13 @@ class ExtensionCandidate:
         """Return the output tensors of a result: one tensor, or as many as the reference gives."""
         if type(result) is torch.Tensor and self._n_outputs == 1:
             return [result]
-        return flat_like(result, SequenceResult(parts=(TensorResult(),) * self._n_outputs))
+        form = SequenceResult(parts=(TensorResult(),) * self._n_outputs)
+        is_one = self._n_outputs == 1 and type(result) not in (tuple, list)
+        try:
+            return flat_like(result, TensorResult() if is_one else form)
+        except RunFailed:
+            expect_defined(result)
+            raise
 
     def with_other_weights(self, set_index: int) -> Call | None:
         """Return a call with other parameters, as a second instance of the module would make it."""

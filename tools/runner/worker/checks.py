@@ -54,7 +54,13 @@ def check_form(output: torch.Tensor, like: torch.Tensor) -> None:
         )
     if output.dtype != like.dtype:
         raise RunFailed(RunnerFailureCode.DTYPE_MISMATCH, f"the output is {output.dtype}, not {like.dtype}")
-    if output.layout != torch.strided or output.device != like.device or output.is_conj() or output.is_neg():
+    if output.is_conj() or output.is_neg():
+        lazily, plain = ("conjugated", "resolve_conj()") if output.is_conj() else ("negated", "resolve_neg()")
+        raise RunFailed(
+            RunnerFailureCode.NOT_A_TENSOR,
+            f"the output is a lazily {lazily} view, no plain tensor: return output.{plain}",
+        )
+    if output.layout != torch.strided or output.device != like.device:
         raise RunFailed(
             RunnerFailureCode.NOT_A_TENSOR, f"the output is no plain tensor: {output.layout} on {output.device}"
         )
@@ -74,6 +80,17 @@ def check_storage(output: torch.Tensor, regions: Sequence[MappedRegion]) -> None
     for region in regions:
         if start < region.address + region.size_bytes and region.address < end:
             raise RunFailed(RunnerFailureCode.OUTPUT_ALIASES_INPUT, "the output is a view of an input or a parameter")
+
+
+def expect_defined(result: Any) -> None:
+    """Raise RunFailed when a tensor that an extension returned holds nothing: it arrives as None."""
+    several = type(result) in (tuple, list)
+    for i, value in enumerate(result if several else (result,)):
+        if value is None:
+            where = f"forward[{i}]" if several else "forward"
+            raise RunFailed(
+                RunnerFailureCode.NOT_A_TENSOR, f"{where} returned an undefined tensor, which holds nothing"
+            )
 
 
 def flat_like(result: Any, form: ResultForm, where: str = "forward") -> list[torch.Tensor]:

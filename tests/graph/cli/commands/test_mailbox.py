@@ -69,6 +69,8 @@ def test_what_is_no_answer_gets_one_line_and_the_request_waits(run: Path, tmp_pa
     assert_one_line(ridgeline("mailbox", "answer", str(run), ID, str(tmp_path / "kernel.so")), "refused", "UTF-8")
     (tmp_path / "large.cpp").write_bytes(b"x" * (50 * 2**20))
     assert_one_line(ridgeline("mailbox", "answer", str(run), ID, str(tmp_path / "large.cpp")), "50.0 MiB")
+    (tmp_path / "larger.cpp").write_bytes(b"x" * (2 * 2**20 + 1))
+    assert_one_line(ridgeline("mailbox", "answer", str(run), ID, str(tmp_path / "larger.cpp")), "has more than 2 MiB")
     assert_one_line(ridgeline("mailbox", "answer", str(run), ID, str(tmp_path)), "is a directory")
     assert_one_line(ridgeline("mailbox", "answer", str(run), ID, str(tmp_path / "none.cpp")), "no such file")
     assert_one_line(ridgeline("mailbox", "answer", str(run), "../x", os.devnull), "no request '../x'", ID)

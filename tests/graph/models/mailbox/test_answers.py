@@ -88,6 +88,7 @@ def test_tokens_that_are_no_number_are_refused(value: str) -> None:
         (KERNEL, b"int a;", "exe", "ends in .exe"),
         (IDEAS, b"int a;", "cpp", "ends in .cpp"),
         (KERNEL, b"x" * (50 * 2**20), "cpp", "has 50.0 MiB, 2 MiB are the most"),
+        (KERNEL, b"x" * (2 * 2**20 + 1), "cpp", "has more than 2 MiB, 2 MiB are the most"),
         (KERNEL, b"int a;", "md", "neither a JSON object nor a fenced code block"),
         (KERNEL, b"```\na\n```\n```\nb\n```\n", "md", "2 code blocks"),
         (KERNEL, b'{"source": ""}', "json", "source"),

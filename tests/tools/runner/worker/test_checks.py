@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ridgeline.tools.runner.worker.checks import GlobalState
+from ridgeline.tools.runner.worker.checks import GlobalState, check_form
 from ridgeline.tools.runner.worker.device import RunFailed
 
 
@@ -16,3 +16,11 @@ def test_a_replaced_function_of_torch_is_told_unless_torch_replaces_it_itself(mo
     monkeypatch.setattr(torch, "matmul", lambda a, b: a)
     with pytest.raises(RunFailed, match=r"a call replaced torch\.matmul"):
         state.check("a call")
+
+
+def test_a_lazy_view_is_told_as_one() -> None:
+    with pytest.raises(RunFailed, match=r"a lazily negated view, no plain tensor: return output\.resolve_neg\(\)"):
+        check_form(torch._neg_view(torch.ones(2)), torch.ones(2))
+    complex_ones = torch.ones(2, dtype=torch.complex64)
+    with pytest.raises(RunFailed, match=r"a lazily conjugated view, no plain tensor: return output\.resolve_conj\(\)"):
+        check_form(complex_ones.conj(), complex_ones)

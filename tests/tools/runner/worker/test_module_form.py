@@ -179,10 +179,22 @@ def test_a_file_is_rejected_that(bench: Bench, cheat: str) -> None:
     assert words in verdict.reason
 
 
+def test_an_exception_whose_words_are_no_text_is_told(bench: Bench) -> None:
+    verdict = bench.verify(HONEST.replace(START, "        raise ValueError('half \\ud800')\n" + START))
+    assert verdict.reason_code is R.CRASHED, verdict
+    assert verdict.reason == r"the call of forward raised ValueError: half \ud800"
+
+
 def test_a_build_that_fails_names_the_line(bench: Bench) -> None:
     _, build = bench.build(HONEST.replace("self.shift = shift", "self.shift = shifts"))
     assert (build.status, build.reason_code) == (Status.COMPILE_ERROR, R.COMPILER_FAILED)
     assert build.reason == "candidate.py:10: error: NameError: name 'shifts' is not defined"
+
+
+def test_a_file_that_ends_its_builder_is_told_so(bench: Bench) -> None:
+    _, build = bench.build("import os\nos._exit(0)\n" + HONEST)
+    assert (build.status, build.reason_code) == (Status.COMPILE_ERROR, R.COMPILER_FAILED)
+    assert build.reason == "the file ended the process that imports and builds it: exit status 0"
 
 
 INLINE = '''from torch.utils.cpp_extension import load_inline
