@@ -1,4 +1,4 @@
-"""Why a build's command left no library: by how it ended, and by the messages of its compiler."""
+"""Reasons why a build's command left no library: by how it ended, and by its compiler's messages."""
 
 from __future__ import annotations
 

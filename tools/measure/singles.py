@@ -45,7 +45,7 @@ OTHERS_EXCESS_PERCENTILE = 75
 
 
 class Look(StrEnum):
-    """What blocks of one call say of a candidate."""
+    """Evidence of blocks of one call about a candidate."""
 
     EVEN = "even"  # each call does its own work
     AHEAD = "ahead"  # one call does the work of others

@@ -8,7 +8,7 @@ from ridgeline.tools.measure.sides import eager_mode
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
 
-FULL_PRECISION = [None, PrecisionClass.EXACT, PrecisionClass.FP32]
+FULL_PRECISION = [None, PrecisionClass.EXACT, PrecisionClass.FP64, PrecisionClass.FP32]
 REDUCED = [precision for precision in PrecisionClass if precision not in FULL_PRECISION]
 
 

@@ -1,4 +1,4 @@
-"""Whether a reference whose outputs are in float64 computes in float64: who casts on the way asks for no more digits."""
+"""References whose outputs are in float64, and whether they compute in it: who casts on the way asks for no more digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of an output lie far below the rest."""
+"""Rows of an output that lie far below the rest."""
 
 from __future__ import annotations
 

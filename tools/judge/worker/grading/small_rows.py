@@ -38,7 +38,7 @@ Honest = Callable[[], Iterator[Moved | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """How far the small rows of an output are off that are steady or right, and which of them are lost."""
+    """Small rows of an output: how far those are off that are steady or right, and which are lost."""
 
     worst: float  # |o - o64| / |o64| of the worst row
     lost: SmallRows | None = None
