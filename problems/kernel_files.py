@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -69,3 +71,18 @@ def named_kernel(name: str, problem: Path) -> Path:
     if path.suffix not in SUFFIXES:
         raise ProblemError(f"{where}: `{shown}` is no kernel; name a .cpp, .cu or .py file")
     return path
+
+
+def refuse_source(path: Path) -> None:
+    """Say what to do with a reference or a kernel in the place of a problem; what YAML says of it helps nobody."""
+    if not os.path.exists(path):
+        return
+    if path.suffix == MODULE_SUFFIX:
+        raise ProblemError(
+            f"{path}: a Python file: ridgeline new NAME --from {shlex.quote(str(path))} makes a problem of it"
+        )
+    if path.suffix in SOURCE_SUFFIX.values():
+        remedy = (
+            "a kernel lies beside a problem.yaml that names it in `seeds`, or is given to ridgeline evaluate after it"
+        )
+        raise ProblemError(f"{path}: a kernel's source, not a problem: {remedy}")

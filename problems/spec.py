@@ -6,8 +6,6 @@ field and the remedy. The reference is read as text and never run here; only the
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,7 +22,13 @@ from pydantic import (
 
 from ridgeline.problems import names
 from ridgeline.problems.files import as_words, read_text, read_yaml
-from ridgeline.problems.kernel_files import MODULE_SUFFIX, SOURCE_SUFFIX, matching_kernels, named_kernel
+from ridgeline.problems.kernel_files import (
+    MODULE_SUFFIX,
+    SOURCE_SUFFIX,
+    matching_kernels,
+    named_kernel,
+    refuse_source,
+)
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.model_calls import CallSettings, PriceSettings, Section
 from ridgeline.problems.syntax import names_float64, parse_reference, substitute_sizes
@@ -295,7 +299,7 @@ def load_problem(path: Path) -> ProblemSpec:
     """
     if path.is_dir():
         path = path / FILE_NAME
-    _refuse_source(path)
+    refuse_source(path)
     if not path.exists() and (beside := path.with_name(FILE_NAME)).is_file():
         raise ProblemError(f"{path}: does not exist; did you mean {beside}?")
     data = read_yaml(path)
@@ -318,21 +322,6 @@ def _with_own_tolerance(spec: ProblemSpec) -> ProblemSpec:
     source = read_text(spec.path.parent / spec.reference, f"{spec.given}: reference")
     is_double = names_float64(parse_reference(source, str(spec.reference_given)))
     return spec.model_copy(update={"tolerance": "fp64"}) if is_double else spec
-
-
-def _refuse_source(path: Path) -> None:
-    """Say what to do with a reference or a kernel in the place of a problem; what YAML says of it helps nobody."""
-    if not os.path.exists(path):
-        return
-    if path.suffix == MODULE_SUFFIX:
-        raise ProblemError(
-            f"{path}: a Python file: ridgeline new NAME --from {shlex.quote(str(path))} makes a problem of it"
-        )
-    if path.suffix in SOURCE_SUFFIX.values():
-        remedy = (
-            "a kernel lies beside a problem.yaml that names it in `seeds`, or is given to ridgeline evaluate after it"
-        )
-        raise ProblemError(f"{path}: a kernel's source, not a problem: {remedy}")
 
 
 def parse_problem(data: Mapping[str, Any], path: Path) -> ProblemSpec:

@@ -24,8 +24,7 @@ FIRST_REGION = TICKETS + 1
 """The descriptor of the judge's first region; the others follow it."""
 NOTE_BYTES = 8
 """The address of one output, as a Python runner on a CPU notes it: see left_outputs.py."""
-LONGEST_LINE_BYTES = 4096
-"""The longest line that a runner may send."""
+LONGEST_LINE_BYTES = 4096  # that a runner may send
 TRITON_KERNELS = "triton.zip"
 """The file beside a candidate's library that holds its Triton kernels, when they were compiled ahead."""
 _MOST_DIGITS = 19  # of an int64
@@ -201,10 +200,9 @@ class PythonSetup:
 
     def lines(self) -> list[str]:
         """Return the lines of this part."""
-        lines = [f"{SetupWord.DEVICE} {self.device.value}", f"{SetupWord.WATCHER} {self.watcher}"]
-        lines += [] if self.weights_show else [str(SetupWord.UNSEEN_WEIGHTS)]
-        if self.does_nothing:
-            return [*lines, str(SetupWord.NOTHING)]
+        said = {SetupWord.UNSEEN_WEIGHTS: not self.weights_show, SetupWord.NOTHING: self.does_nothing}
+        words = [str(word) for word, is_so in said.items() if is_so]
+        lines = [f"{SetupWord.DEVICE} {self.device.value}", f"{SetupWord.WATCHER} {self.watcher}", *words]
         return lines if self.module is None else [*lines, f"{SetupWord.MODULE} {json.dumps(self.module.to_json())}"]
 
 

@@ -82,7 +82,6 @@ _RENEWALS_ALONE = 5
 """Renewals of all contents that are timed before any candidate is there; the first ones load kernels."""
 _RENEWAL_SCATTER_S = 1e-3
 """Taken off a renewal: many small sets are written at the speed of a processor, which has other work at times."""
-
 _REDRAWS = 4
 """Secrets that are drawn for a trial until the reference takes it; the last one is the first, under which it took the trial."""
 
@@ -167,8 +166,7 @@ class Judge:
         """Return what no candidate of this problem meets: trials, other values of arguments, effects of arguments."""
         found = {Label.TRIAL_SKIPPED: self._domain.skipped, Label.NOT_VARIED: self._domain.not_varied}
         if self._examiner.degenerate is None:
-            examiner = self._examiner
-            effects = Effects(self._book, self._secrets, self.reference, examiner.passed_by, examiner.names)
+            effects = Effects(self._book, self._secrets, self.reference, self._examiner)
             found[Label.PARAMETER_WITHOUT_EFFECT] = effects.without(self._domain.name_of, self._domain.scalar_names)
             found[Label.CONSTANT_OUTPUT] = effects.constant_outputs(self._domain.names)
             self._weights_show = effects.weights_show

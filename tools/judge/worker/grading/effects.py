@@ -15,6 +15,7 @@ from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import NOMINAL, Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
@@ -25,21 +26,17 @@ _DRAWS = 8
 _ALL = "the output"
 _CONSTANT = "it is the same in every trial: a kernel may write it without the work that it takes"
 
-PassedBy = Callable[[Tensors, Case], tuple[bool, ...]]
-
 
 class Effects:
     """Runs the reference with other values of single arguments, and asks whether the outputs would pass for right."""
 
-    def __init__(
-        self, book: CaseBook, source: SecretSource, reference: Reference, passed_by: PassedBy, outputs: Sequence[str]
-    ) -> None:
-        """Look at nothing yet. `passed_by` says of each output whether it passes for a case's; `outputs` are their names."""
+    def __init__(self, book: CaseBook, source: SecretSource, reference: Reference, examiner: Examiner) -> None:
+        """Look at nothing yet."""
         self._book = book
         self._source = source
         self._reference = reference
-        self._passed_by = passed_by
-        self._outputs = outputs
+        self._passed_by = examiner.passed_by
+        self._outputs = outputs = examiner.names
         self._usual: dict[str, Tensors] = {}  # what the reference gives for a trial: only several outputs are compared
         self._shown: set[ArgumentKey] = set()  # the arguments of whose changes one showed in some output
         self.weights_show = True

@@ -58,7 +58,7 @@ class Judged:
         self.book = CaseBook(reference, self.source, memory, budget_bytes=1 << 24)
         self.domain = Domain(self.book, reference, self.source, memory)
         self.examiner = Examiner(self.book, self.domain.names, memory, reference, PrecisionClass.FP32)
-        effects = Effects(self.book, self.source, reference, self.examiner.passed_by, self.examiner.names)
+        effects = Effects(self.book, self.source, reference, self.examiner)
         self.without_effect = effects.without(self.domain.name_of, self.domain.scalar_names)
         self.constant_outputs = effects.constant_outputs(self.domain.names)
         self.weights_show = effects.weights_show
