@@ -54,7 +54,8 @@ def test_a_request_costs_something_and_less_than_the_start_of_python(
     build = Build(key="nothing", status=Status.OK, library_path=str(tmp_path / "builds" / "never_built.so"))
     judge = JudgeProcess(problem, os.urandom(16), tmp_path)
     try:
-        plan = empty_plan(runner_plan(problem, build, tmp_path), tmp_path, device)
+        described = problem.described(judge.problem.description)
+        plan = empty_plan(runner_plan(described, build, tmp_path), tmp_path, device)
         costs = [usual_cost(sandbox, plan, judge) for _ in range(3)]
     finally:
         judge.close()
