@@ -103,9 +103,8 @@ def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) ->
     values = tensor.to(torch.float64, copy=True)  # the case's own may be float64 already
     if bool((values == values.round()).all()):
         return values
-    wide = (
-        torch.float32 if relative >= 2.0**-24 else torch.float64
-    )  # float32 holds 1 - 2^-23 and no number between it and 1
+    # float32 holds 1 - 2^-23 and no number between it and 1
+    wide = torch.float32 if relative >= 2.0**-24 else torch.float64
     factors = torch.empty(tensor.shape, dtype=wide, device=generator.device)
     return values.mul_(factors.bernoulli_(0.5, generator=generator).mul_(-2 * relative).add_(1).to(tensor.device))
 
