@@ -85,6 +85,7 @@ class Prepare(Request[Done]):
     trial: str
     set_index: int
     nan: bool
+    is_examined: bool = True  # False: what a call makes of it is not compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

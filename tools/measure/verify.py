@@ -41,7 +41,8 @@ FRESH_SECRETS = 3
 _NOMINAL = ("nominal_0", "nominal_1")
 _LATE_TRIALS = ("nominal_0", "mixture")  # by chance: the contents of the last examined call may be a timed set's
 _SAME_SET = ("tweaked_", "alone_")
-"""Such trials come to the set of the one that they differ from in little: what is kept by addresses shows."""
+"""Such trials come to the set of the one that they differ from in little, right after a call on that one: what is kept by
+addresses, or for a single call, shows."""
 _OTHER_SCALARS = "scalars"
 _SEEN_SET = ("integers",)
 """These come to a set that was used before; the others to sets of a secret order, so that no address tells of a timing."""
@@ -154,12 +155,23 @@ class Verification:
         return None
 
     def _run_trials(self, names: tuple[str, ...]) -> Finding | None:
+        base = last = ""
         for name in names:
             self._set = self._set_of(name)
+            if not name.startswith(_SAME_SET):
+                base = name
+            elif last != base:
+                self._call_unexamined(base)
+            last = name
             failure = self._both_runs(name) or self._look_at_threads()
             if failure is not None:
                 return failure
         return None
+
+    def _call_unexamined(self, name: str) -> None:
+        """Call the candidate on a trial once more: one that keeps its last result alone is asked for it in the next call."""
+        self._judge.ask(Prepare(trial=name, set_index=self._set, nan=True, is_examined=False))
+        self._call()
 
     def _margin(self) -> float:
         """Return the largest figure / limit of all trials so far."""

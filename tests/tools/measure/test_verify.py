@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from tests.tools.conftest import exp_problem, without_tensors
@@ -248,6 +249,19 @@ def test_what_becomes_of_a_written_input_is_an_output_of_a_kernel(folder: Path) 
     assert honest.status is Status.OK, honest
     assert (lazy.status, lazy.reason_code) == (Status.WRONG, ReasonCode.WRONG_VALUES)
     assert "x_after" in lazy.reason
+
+
+def test_a_call_on_what_it_differs_from_comes_right_before_each_trial_that_differs_in_little() -> None:
+    names = ("nominal_0", "nominal_1", "tweaked_0", "tweaked_1", "order_one", "alone_x", "alone_gain", "shifted")
+    asked: list[tuple[str, bool]] = []
+    judge: Any = Answering(n_sets=12)
+    judge.prepare = lambda request: asked.append((request.trial, request.is_examined))
+    verification = Verification(judge, MagicMock(), PrecisionClass.FP32)
+    verification._both_runs = lambda name: asked.append((name, True))  # type: ignore[func-returns-value, method-assign]
+    verification._look_at_threads = lambda: None  # type: ignore[method-assign]
+    assert verification._run_trials(names) is None
+    unexamined = {"tweaked_1": "nominal_1", "alone_gain": "order_one"}
+    assert asked == [each for name in names for each in ((unexamined.get(name), False), (name, True)) if each[0]]
 
 
 def test_addresses_do_not_tell_a_trial_from_a_timed_call() -> None:

@@ -199,8 +199,9 @@ class Judge:
         self._renewal.forget()  # a trial does not use what a timing left
         if self._device.frees_for_runner:
             self._modes.forget_results()
-        self._settle_draw(request.trial)
-        self._examiner.prepare(request.trial, request.set_index, nan=request.nan)
+        if request.is_examined:
+            self._settle_draw(request.trial)
+        self._examiner.prepare(request.trial, request.set_index, nan=request.nan, is_examined=request.is_examined)
         self._device.give_back(beyond_bytes=self._spare_bytes)  # the runner has the GPU next
         self._device.settle()  # and may get there before the writes that were only asked for
         return Done()

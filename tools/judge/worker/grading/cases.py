@@ -208,12 +208,16 @@ class CaseBook:
         """Return inputs made as those of a timed set, of another distribution where one is given."""
         return self._source.timed_set(label, self._memory.inputs[0], self._memory.n_sets, to)
 
+    def base_contents(self, name: str) -> tuple[Tensors, dict[str, torch.Tensor]]:
+        """Return a trial's inputs and parameters, those of its case where that is kept."""
+        known = self._kept.get(name)
+        return (known.inputs, known.parameters) if known else self.contents(name)
+
     def with_others(
         self, base: str, chosen: tuple[ArgumentKey, ...], label: str
     ) -> tuple[Tensors, dict[str, torch.Tensor]]:
         """Return the contents of the trial `base`, with another draw's in place of the chosen arguments'."""
-        known = self._kept.get(base)
-        inputs, parameters = (known.inputs, known.parameters) if known else self.contents(base)
+        inputs, parameters = self.base_contents(base)
         others = self._source.nominal(label) if any(isinstance(c, int) for c in chosen) else inputs
         drawn = self._source.weights.of_order_one if base == ORDER_ONE else self.parameters
         values = drawn(label) if any(isinstance(c, str) for c in chosen) else parameters

@@ -147,12 +147,16 @@ class Examiner:
 
     # ---------------------------------------------------------------------------------------------------------- trials
 
-    def prepare(self, name: str, set_index: int, *, nan: bool) -> None:
-        """Put a trial's inputs and parameters in place and poison the set's outputs."""
-        case = self._book.case(name)
-        for view, value in zip(self._memory.inputs[set_index], case.inputs, strict=True):
+    def prepare(self, name: str, set_index: int, *, nan: bool, is_examined: bool = True) -> None:
+        """Put a trial's inputs and parameters in place and poison the set's outputs; what is not examined needs no case."""
+        if is_examined:
+            case = self._book.case(name)
+            inputs, parameters = case.inputs, case.parameters
+        else:
+            inputs, parameters = self._book.base_contents(name)
+        for view, value in zip(self._memory.inputs[set_index], inputs, strict=True):
             view.copy_(value)
-        self._book.place_parameters(case.parameters)
+        self._book.place_parameters(parameters)
         self.poison(set_index, nan=nan)
 
     def examine(self, name: str, set_index: int) -> Touched | Missing | Graded:
