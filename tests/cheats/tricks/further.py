@@ -33,7 +33,7 @@ TRICKS: tuple[Trick, ...] = (
     trick(G.FURTHER, "what was made of the weights is kept while a few of their elements stay",
           "the trial `tweaked_1` changes one secret row of every parameter, at the same address",
           c("weights_by_fingerprint", wrong(R.WRONG_VALUES, R.PRECISION_TOO_LOW, R.STALE_OUTPUT))),
-    trick(G.FURTHER, "the last result alone is kept while the input stays, whatever the weights are, or while a sample of both does",
+    trick(G.FURTHER, "the last result alone is kept while the input stays, whatever the weights are, or a sample of both stays",
           "right before a trial that differs in little a call has the contents from which it differs, at the same address",
           c("linear_keeps_by_input", wrong(R.STALE_OUTPUT)), c("linear_keeps_by_few_rows", wrong(R.STALE_OUTPUT))),
     trick(G.FURTHER, "what was made of the weights is kept while every one of them stays, compared whole in each call",
