@@ -65,7 +65,7 @@ from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.modes import ReferenceModes
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.refused_kinds import as_skipped, refused_kinds
-from ridgeline.tools.judge.worker.renewal import Renewal
+from ridgeline.tools.judge.worker.renewal import Renewal, slowdown_of
 from ridgeline.tools.judge.worker.timed_kinds import find_timed_kinds
 from ridgeline.tools.judge.worker.usable import check_usable
 from ridgeline.tools.judge.worker.user_code import contents_may_be_refused
@@ -80,8 +80,6 @@ _SPARE_SHARE = 8
 kept takes as much at most."""
 _RENEWALS_ALONE = 5
 """Renewals of all contents that are timed before any candidate is there; the first ones load kernels."""
-_RENEWAL_SCATTER_S = 1e-3
-"""Taken off a renewal: many small sets are written at the speed of a processor, which has other work at times."""
 _REDRAWS = 4
 """Secrets that are drawn for a trial until the reference takes it; the last one is the first, under which it took the trial."""
 
@@ -254,12 +252,11 @@ class Judge:
     def renew(self, request: Renew) -> Renewed:
         """Give every set new inputs and poisoned outputs, and change parameters wholly or in one place.
 
-        slowdown = (seconds - scatter) / seconds before any candidate was there. A GPU that did other work meanwhile has a
-        large one; a CPU has 0.
+        A GPU that did other work meanwhile has a large slowdown; a CPU has 0.
         """
         seconds = self._renew(request.order, request.wanted, request.calls)
         return Renewed(
-            slowdown=max(seconds - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s,
+            slowdown=slowdown_of(seconds, self._usual_renewal_s, n_sets=self.memory.n_sets),
             telling=tuple(self._renewal.telling),
             kinds=tuple(self._renewal.telling.values()),
             parameter_kind=self._renewal.parameter_kind,
