@@ -10,6 +10,7 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.finite import has_finite_sum, is_finite
 from ridgeline.tools.judge.worker.grading.compare import Expected, compare, expect
+from ridgeline.tools.judge.worker.grading.type_range import within
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
@@ -70,7 +71,7 @@ class Case:
 
     @property
     def is_finite(self) -> bool:
-        """Return whether every expected output is finite everywhere."""
+        """Return whether every expected output is finite everywhere, and within its type."""
         return all(e.all_finite for e in self.expected)
 
 
@@ -86,23 +87,47 @@ def expected_of(
     with torch.no_grad():
         doubles = reference.run_double(inputs, parameters)
     pairs = zip(doubles, exact, strict=True)
-    return tuple(expect(d if d.is_floating_point() and n.is_floating_point() else n) for d, n in pairs)
+    return tuple(expect(d, n.dtype) if d.is_floating_point() and n.is_floating_point() else expect(n) for d, n in pairs)
 
 
 def errors_of(outputs: Tensors, expected: tuple[Expected, ...]) -> EachErrors | None:
-    """Return how far each output is from the expected one, None where one is not finite that should be."""
+    """Return how far each output is from the expected one, None where one is not finite that should be.
+
+    Of an output whose type cannot hold every value, only what is a number in both counts.
+    """
     errors = []
     for output, want in zip(outputs, expected, strict=True):
-        found = compare(output, want)
+        found = compare(_numbers_of(output, want) if want.beyond else output, want)
         if found.non_finite is not None:
             return None
         errors.append(found.errors)
     return tuple(errors)
 
 
+def _numbers_of(output: torch.Tensor, want: Expected) -> torch.Tensor:
+    """Return an output in float64, as it is expected where either of the two is no number."""
+    values = within(output.double(), want.beyond or output.dtype)
+    return torch.where(torch.isfinite(values) & torch.isfinite(want.values), values, want.values)
+
+
+def numbers_of_either(outputs: Tensors, native: Tensors, expected: tuple[Expected, ...], *, is_strict: bool) -> Tensors:
+    """Return outputs, as they are expected where PyTorch's own are no numbers though the expected ones are.
+
+    Its arithmetic went beyond the type there, and says nothing. Unless `is_strict`, so did an output's that is no number.
+    """
+    given = []
+    for output, own, want in zip(outputs, native, expected, strict=True):
+        if not output.is_floating_point():
+            given.append(output)
+            continue
+        lost = ~torch.isfinite(own) if is_strict else ~(torch.isfinite(own) & torch.isfinite(output))
+        given.append(torch.where(lost & torch.isfinite(want.values), want.values.to(output.dtype), output))
+    return tuple(given)
+
+
 def fits_type(outputs: Tensors, expected: tuple[Expected, ...]) -> bool:
-    """Return whether outputs are finite wherever the expected ones are, so that the outputs' type holds them."""
-    if not all(math.isfinite(e.norm) for e in expected):
+    """Return whether the outputs' type holds the expected values, and outputs are finite wherever those are."""
+    if any(e.beyond or not math.isfinite(e.norm) for e in expected):
         return False  # float64 holds the values and not their squares: every error would be none
     pairs = [(o, e) for o, e in zip(outputs, expected, strict=True) if o.is_floating_point()]
     return all(has_finite_sum(o) or bool((torch.isfinite(o) | ~_is_finite(e)).all()) for o, e in pairs)

@@ -14,6 +14,7 @@ import torch
 from ridgeline.tools.judge.replies import Element
 from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows, small_rows
+from ridgeline.tools.judge.worker.grading.type_range import non_finite_mismatch, within
 from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR, Errors
 
 _CHUNK = 1 << 18  # elements compared at once: 2 MiB in float64, so that the passes over them stay in a core's cache
@@ -36,6 +37,7 @@ class Expected:
     all_finite: bool = True
     row_norms: torch.Tensor | None = None  # each row's error is divided by its own
     small: SmallRows | None = None  # the rows far below the rest, None for none
+    beyond: torch.dtype | None = None  # the output's type, where it cannot hold every value: those are infinite here
 
     @property
     def is_exact(self) -> bool:
@@ -55,14 +57,24 @@ class Difference:
     invalid_bools: int = 0  # of these, bytes that are no bool
 
 
-def expect(values: torch.Tensor) -> Expected:
-    """Return an expected output with its figures: two passes over it, and nothing of its size beside it."""
+def expect(values: torch.Tensor, dtype: torch.dtype = torch.float64) -> Expected:
+    """Return an expected output of this type with its figures: two passes over it, and nothing of its size beside it.
+
+    A value beyond the type is infinite, as it is in the output. A single one would else be all of a norm, beside which
+    the errors of all other values are none.
+    """
     if not values.is_floating_point():
         return Expected(values.contiguous(), 0.0, 0.0, 0.0, 0.0)
     values = values.detach().double().contiguous()
     count, finite = values.numel(), values
     sums, norms = _sums_and_norms(values)
     total, norm = _together(sums, norms)
+    beyond = None
+    if not norm <= torch.finfo(dtype).max:
+        held = within(values, dtype)
+        if held is not values:
+            values = finite = held
+            beyond, total = dtype, math.inf
     if not math.isfinite(total):  # a copy without infinities and NaN is as large as the output in float64
         known = torch.isfinite(values)
         count, finite = int(known.sum()), torch.where(known, values, 0.0)
@@ -75,7 +87,7 @@ def expect(values: torch.Tensor) -> Expected:
         spread = _norm_about(mean, values)
     scales = _row_scales(finite, sums, norms, rms) if _has_rows(values) else None
     small = small_rows(norms, rms * math.sqrt(_width(values))) if _has_rows(values) else None
-    return Expected(values, mean, spread, norm, rms, count == values.numel(), scales, small)
+    return Expected(values, mean, spread, norm, rms, count == values.numel(), scales, small, beyond)
 
 
 def compare(
@@ -175,7 +187,7 @@ def _compare_any(output: torch.Tensor, expected: Expected, *, with_crfm: bool) -
     for start, stored, want, over in _chunks(output, expected):
         got = stored.double()
         if not all_finite:
-            mismatch = _non_finite_mismatch(got, want, output.dtype)
+            mismatch = non_finite_mismatch(got, want, output.dtype)
             if mismatch is not None:
                 found = _located(output, start, mismatch, want)
                 return Difference(errors=_HOPELESS, crfm=math.inf, non_finite=found)
@@ -251,15 +263,6 @@ def _room_for(expected: Expected, sizes_in: torch.dtype) -> tuple[torch.Tensor, 
     """Return two buffers as large as a chunk, the second one of this type."""
     first = expected.values.reshape(-1, _width(expected.values))[: _rows_at_once(expected.values)]
     return torch.empty_like(first), torch.empty_like(first, dtype=sizes_in)
-
-
-def _non_finite_mismatch(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> int | None:
-    if bool(torch.isfinite(got).all()) and bool(torch.isfinite(want).all()):
-        return None
-    stored = want.to(dtype).double()  # 1e39 is infinity in float32
-    same = (torch.isnan(got) & torch.isnan(stored)) | (torch.isinf(got) & (got == stored))
-    wrong = ~(same | (torch.isfinite(got) & torch.isfinite(stored))).flatten()
-    return int(wrong.to(torch.uint8).argmax()) if bool(wrong.any()) else None
 
 
 def _has_rows(values: torch.Tensor) -> bool:

@@ -302,12 +302,12 @@ class Domain:
         if tuple(tuple(e.values.shape) for e in case.expected) != self._shapes:
             self._book.forget(name)
             return "its output has another shape"
-        if self._is_given_finite and not case.is_finite:
-            self._book.forget(name)
-            return OUTSIDE
         if self._fits_as_given and not case.fits:
             self._book.forget(name)
             return "its output is beyond the range of the output's type"
+        if self._is_given_finite and not case.is_finite:
+            self._book.forget(name)
+            return OUTSIDE
         objection = (
             objection_to_signs(self._reference, self._book, case, self._non_finite_as_given)
             if name in self._book.signed

@@ -14,6 +14,9 @@ from ridgeline.tools.judge.worker.grading.case import NOMINAL
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.reference import Reference
 
+_STEPS = 1024
+"""Constants that are multiples of 1 / this are exact: ones, zeros, whole numbers, halves."""
+
 
 def computed_dtypes(reference: Reference, book: CaseBook, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """Return the outputs' types, with float32 in place of float64 where the reference computes in less on the way."""
@@ -36,13 +39,15 @@ def _narrows(reference: Reference, inputs: Tensors) -> bool:
 class _Narrowing(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there
     """Notes which tensors were computed in less than float64, and whether one in float64 was made of them.
 
-    What a view shows of an input is as it was given, a mask as numbers is exact, and so is a constant by itself.
+    What a view shows of an input is as it was given, a mask as numbers is exact, and so is a constant by itself, and what is
+    made of such constants alone, while its values are multiples of a power of two: float64 has the same ones.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
         self.is_found = False
         self._narrow: dict[int, torch.Tensor] = {}  # by id; held, so that no other tensor gets it
+        self._exact: dict[int, torch.Tensor] = {}  # constants, by id
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -52,9 +57,16 @@ class _Narrowing(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch h
         for each in made:
             if each.dtype is torch.float64:
                 self.is_found = self.is_found or is_of_narrow
+            elif self._is_exact(given, each):
+                self._exact[id(each)] = each
             elif is_of_narrow or _computes(func, given, each):
                 self._narrow[id(each)] = each
         return result
+
+    def _is_exact(self, given: list[torch.Tensor], made: torch.Tensor) -> bool:
+        """Return whether a tensor is made of constants alone, and has the values that float64 would have."""
+        are_constants = all(id(t) in self._exact for t in given if t.is_floating_point())
+        return are_constants and bool((made * _STEPS == (made * _STEPS).round()).all())
 
 
 def _computes(func: Any, given: list[torch.Tensor], made: torch.Tensor) -> bool:

@@ -86,7 +86,7 @@ def _ways_of_floats(tensor: torch.Tensor) -> tuple[Way, ...]:
 def _ways_of_integers(tensor: torch.Tensor) -> tuple[Way, ...]:
     low, high = int(tensor.min()), int(tensor.max())
     if low == high:
-        return ways_below(low, least=0)
+        return ways_below(low, least=0 if tensor.numel() > 1 else 1)  # 0 of a count may leave nothing to compute
     return (_mixed_up,) if are_distinct(tensor) else (functools.partial(lowered, low=low), _lowered_by_one)
 
 

@@ -132,3 +132,28 @@ def test_an_expected_output_of_float64_is_read_twice_and_nothing_of_its_size_is_
     for shape in ((64, 1024), (1 << 16,), (1 << 14, 4)):
         values = torch.randn(shape, dtype=torch.float64)
         assert bytes_an_element(lambda: expect(values), values) < 16.5  # noqa: B023  # called at once
+
+
+def test_what_is_beyond_the_type_hides_no_error_of_the_rest() -> None:
+    values = torch.randn(64, 64, dtype=torch.float64)
+    values[3, 5] = 1e44
+    expected = expect(values, torch.float32)
+    assert (expected.beyond, expected.all_finite) == (torch.float32, False)
+    assert expected.norm == pytest.approx(float(torch.linalg.vector_norm(values.where(values < 1e40, 0.0))))
+    right = values.float()
+    assert compare(right, expected).errors.overall < 1e-6
+    assert compare(right.where(right == math.inf, 0.0), expected).errors.overall == pytest.approx(1.0, rel=0.1)
+    assert compare(right.where(right != math.inf, 1.0), expected).non_finite is not None
+
+
+@pytest.mark.parametrize("value", [65504.0, 65510.6, 65530.0, -65519.0])
+def test_at_the_end_of_a_type_a_number_and_infinity_are_both_right(value: float) -> None:
+    values = torch.tensor([1.0, 2.0, value], dtype=torch.float64)
+    end = math.copysign(65504.0, value)
+    for written in (end, math.copysign(math.inf, value)):
+        found = compare(torch.tensor([1.0, 2.0, written], dtype=torch.float16), expect(values, torch.float16))
+        assert found.non_finite is None
+        assert found.errors.overall < 1e-3
+    for wrong in (math.nan, -math.copysign(math.inf, value)):
+        output = torch.tensor([1.0, 2.0, wrong], dtype=torch.float16)
+        assert compare(output, expect(values, torch.float16)).non_finite is not None

@@ -28,6 +28,12 @@ def test_lengths_whose_zero_is_refused_begin_at_one() -> None:
     assert (int(lengths.min()) >= 1, int(lengths.max()) <= 16, not found.domain.skipped) == (True, True, True)
 
 
+def test_a_single_whole_number_is_never_lowered_to_0() -> None:
+    found = made("x, n", "torch.randn(16, 64), torch.tensor(2)", "return x.sin() * n")
+    assert not found.domain.not_varied
+    assert {int(found.source.nominal(str(label))[1]) for label in range(40)} == {1, 2}
+
+
 @pytest.mark.parametrize("least", [1000, 1700, 2047])
 def test_lengths_of_which_a_lower_bound_is_asserted_are_lowered_to_above_it(least: int) -> None:
     body = (

@@ -158,3 +158,21 @@ def test_a_class_s_limits_are_built_once_for_an_output(
     found = bench.examiner.examine(TRIAL, 0)
     assert isinstance(found, Graded) and found.measured == measured
     assert built == limits
+
+
+@pytest.mark.parametrize(
+    "body", ["(4 * x).exp().half()", "((200 * x).half() ** 2) ** 0.5"], ids=["values", "arithmetic"]
+)
+def test_a_timed_output_is_graded_where_other_elements_are_beyond_the_type(body: str) -> None:
+    bench = Bench(body)
+    bench.run()
+    output = bench.memory.outputs[0][0]
+    assert not output.isfinite().all()
+    assert bench.examiner.check(0).passed
+    for wrong in (
+        torch.zeros_like(output),
+        torch.full_like(output, math.inf),
+        output.where(output.isinf(), 1.01 * output),
+    ):
+        output.copy_(wrong)
+        assert not bench.examiner.check(0).passed
