@@ -76,6 +76,10 @@ FEW_ELEMENTS = MIN_ROW_ELEMENTS
 """So few numbers have no stable norm either: a sum of signed terms is now and then next to nothing, and its error beside it is
 large in every honest kernel. Their nominal gates are multiplied by their condition number, where an error is near them."""
 
+NEARLY_EQUAL = 0.1
+"""Numbers that spread by less than this part of their norm are held to how they are conditioned too: each channel's variance is
+as large as the next one's, and what any sum loses of it is large beside the little by which they differ."""
+
 ROW_NORM_FLOOR = 1e-3
 """A row's error is taken over max(|row - mean(row)|, this x |row|), so that a nearly constant row does not explode."""
 

@@ -275,10 +275,17 @@ class CaseBook:
         return case.sums[precision]
 
     def condition_of(self, case: Case, index: int) -> float:
-        """Return an output's relative change over that of its operands, computed once: 1 or more."""
+        """Return an output's relative change over that of its operands, computed once: 1 or more.
+
+        Whole numbers are not moved. An output of such operands alone has the nominal trial's, where that is larger.
+        """
         if not case.conditions:
             with self._scalars_of(case.name):
-                case.conditions.extend(condition_numbers(self._reference, case))
+                found = condition_numbers(self._reference, case)
+            if case.name != NOMINAL[0] and all(bool((t == t.round()).all()) for t in case.inputs):
+                nominal = self.case(NOMINAL[0])
+                found = [max(each, self.condition_of(nominal, i)) for i, each in enumerate(found)]
+            case.conditions.extend(found)
         return case.conditions[index]
 
     def honest(self, case: Case, index: int, precisions: tuple[PrecisionClass, ...]) -> Iterator[Moved | None]:

@@ -22,6 +22,7 @@ from ridgeline.tools.records.precision import (
     CRFM_TOLERANCE,
     FEW_ELEMENTS,
     NEAR_LIMIT,
+    NEARLY_EQUAL,
     NOMINAL_GATE,
     Errors,
     Gate,
@@ -170,12 +171,15 @@ class Grader:
             return Gate(overall=0.0, row=0.0, element=0.0)
         gate_of = functools.partial(gate_for, precision, own[index], tightened=self._tightened[index])
         gate = gate_of()
-        if case.expected[index].values.numel() < FEW_ELEMENTS:
-            is_near = any(use.factor > NEAR_LIMIT for use in gate.uses(errors))
-            return gate_of(condition=self._book.condition_of(case, index)) if is_near else gate
-        if not gate.is_nearly_used_up(errors):
+        want = case.expected[index]
+        is_few = want.values.numel() < FEW_ELEMENTS
+        if is_few or want.spread < NEARLY_EQUAL * want.norm:
+            if all(use.factor <= NEAR_LIMIT for use in gate.uses(errors)):
+                return gate
+            gate_of = functools.partial(gate_of, condition=self._book.condition_of(case, index))
+        elif not gate.is_nearly_used_up(errors):
             return gate
-        sums = self._book.sum_errors(case, precision)
+        sums = None if is_few else self._book.sum_errors(case, precision)
         return gate_of(sums=sums[index] if sums else None)
 
 
