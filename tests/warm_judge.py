@@ -2,7 +2,8 @@
 
 Run as a program, it is that process: `python -P tests/warm_judge.py FD`. A judge answers on the same socket, in the same
 words and with the same limits and variables as one that is started by itself; it is a child of its keeper, which hands on
-its id and how it ended. Tests of the command line, of a session and of the engine's process start theirs as users do.
+its id and how it ended. So does a process that outlines references. Tests of the command line, of a session and of the
+engine's process start theirs as users do.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from types import SimpleNamespace
+from typing import IO, TYPE_CHECKING, NoReturn
 from unittest import mock
 
 if TYPE_CHECKING:
@@ -33,13 +36,31 @@ OWN_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 """Read when it is used; the other variables of a judge are those of the process that it is a copy of."""
 
 
-class WarmProcess:
-    """A judge, as `subprocess.Popen` would hold it."""
+@dataclass(frozen=True)
+class Asked:
+    """What a copy is to be: a judge with its own variable, or an outlining process with these words and variables."""
 
-    def __init__(self, status: socket.socket) -> None:
+    own: str = ""
+    words: Sequence[str] = ()
+    variables: dict[str, str] | None = None
+
+
+class WarmProcess:
+    """A judge or an outlining process, as `subprocess.Popen` would hold it."""
+
+    def __init__(self, status: socket.socket, stdin: IO[str] | None = None, stdout: IO[str] | None = None) -> None:
         self._status = status
+        self.stdin, self.stdout = stdin, stdout
         self.returncode: int | None = None
         self.pid = int(_line(status))
+
+    def communicate(self) -> None:
+        """Close the pipes and wait; nothing of what it wrote is kept."""
+        for stream in (self.stdin, self.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):  # what it never read
+                    stream.close()
+        self.wait()
 
     def wait(self) -> int:
         if self.returncode is None:
@@ -57,7 +78,7 @@ class WarmProcess:
 
 
 class WarmJudges:
-    """The processes that judges are copied from, one for each environment."""
+    """The processes that judges are copied from, one for each environment; outlining ones are copies of any of them."""
 
     def __init__(self) -> None:
         self._originals: dict[str, tuple[socket.socket, subprocess.Popen[bytes]]] = {}
@@ -65,18 +86,35 @@ class WarmJudges:
 
     def start(self, fds: tuple[int, int, int], environment: dict[str, str]) -> WarmProcess:
         """Start a judge with its connection, its report of a hang and its log."""
-        own = environment[OWN_VARIABLE].encode()
+        key = json.dumps({name: environment[name] for name in sorted(environment) if name != OWN_VARIABLE})
+        return WarmProcess(self._copied(key, environment, Asked(own=environment[OWN_VARIABLE]), fds))
+
+    def outlining(self, words: Sequence[str], *, env: dict[str, str], **_: object) -> WarmProcess:
+        """Start a process that outlines references, as `subprocess.Popen` would with pipes for its text."""
+        reads, writes = os.pipe()
+        reads_answers, writes_answers = os.pipe()
+        key = next(iter(self._originals), json.dumps(env, sort_keys=True))
+        flags = [word for word in words if word.startswith("--")]
+        try:
+            status = self._copied(key, env, Asked(words=flags, variables=env), (reads, writes_answers))
+        finally:
+            os.close(reads)
+            os.close(writes_answers)
+        return WarmProcess(status, open(writes, "w"), open(reads_answers))
+
+    def _copied(self, key: str, environment: dict[str, str], asked: Asked, fds: Sequence[int]) -> socket.socket:
+        """Ask an original for a copy with these descriptors; returns where its keeper tells of it."""
+        text = json.dumps(asdict(asked)).encode()
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
-            original = self._original(environment)
+            original = self._original(key, environment)
             descriptors = array.array("i", [*fds, theirs.fileno()])
-            head = len(own).to_bytes(8, "big")
+            head = len(text).to_bytes(8, "big")
             original.sendmsg([head], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
-            original.sendall(own)
-        return WarmProcess(ours)
+            original.sendall(text)
+        return ours
 
-    def _original(self, environment: dict[str, str]) -> socket.socket:
-        key = json.dumps({name: environment[name] for name in sorted(environment) if name != OWN_VARIABLE})
+    def _original(self, key: str, environment: dict[str, str]) -> socket.socket:
         if key not in self._originals:
             ours, theirs = socket.socketpair()
             command = [sys.executable, "-P", __file__, str(theirs.fileno())]
@@ -89,15 +127,19 @@ class WarmJudges:
 
     @contextlib.contextmanager
     def starting(self) -> Iterator[None]:
-        """Have every judge begin as a copy."""
-        from ridgeline.tools.judge import process
+        """Have every judge begin as a copy, and every process that outlines references."""
+        from ridgeline.tools.judge import outline_process, process
 
         def start(judge: JudgeProcess, problem: Target, cache_dir: Path) -> WarmProcess:
             with judge._connection.theirs as theirs:
                 fds = theirs.fileno(), judge._hang_report.fileno(), judge._log.fileno()
                 return self.start(fds, process._environment(problem, cache_dir))
 
-        with mock.patch.object(process.JudgeProcess, "_start", start):
+        started = SimpleNamespace(Popen=self.outlining, PIPE=subprocess.PIPE)
+        with (
+            mock.patch.object(process.JudgeProcess, "_start", start),
+            mock.patch.object(outline_process, "subprocess", started),
+        ):
             yield
 
     def close(self) -> None:
@@ -115,7 +157,25 @@ def _line(connection: socket.socket) -> bytes:
     return line
 
 
-def _copy(own: bytes, fds: list[int]) -> None:
+def _outline(asked: Asked, fds: list[int]) -> None:
+    """Be a process that outlines references and that reads and writes these descriptors."""
+    import torch
+
+    from ridgeline.tools.judge.worker import outline_main
+
+    reads, writes = (os.dup2(fd, 100 + i) for i, fd in enumerate(fds))
+    os.dup2(reads, 0)
+    os.dup2(writes, 1)
+    os.closerange(FIRST_FD, 1024)
+    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115  the process closes them
+    os.environ.clear()
+    os.environ.update(asked.variables or {})
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    sys.argv[1:] = [str(os.getppid()), *asked.words]
+    outline_main.main()
+
+
+def _judge(own: str, fds: list[int]) -> None:
     """Be a judge with these descriptors and no others."""
     from ridgeline.tools.judge.worker import __main__ as worker
 
@@ -125,17 +185,17 @@ def _copy(own: bytes, fds: list[int]) -> None:
     os.dup2(connection, FIRST_FD)
     os.dup2(hang_report, FIRST_FD + 1)
     os.closerange(FIRST_FD + 2, 1024)
-    os.environ[OWN_VARIABLE] = own.decode()
+    os.environ[OWN_VARIABLE] = own
     sys.argv[1:] = [str(FIRST_FD), str(os.getppid()), str(FIRST_FD + 1)]
     worker.main()
 
 
-def _keep(own: bytes, fds: list[int]) -> None:
-    """Start the judge, say its id, and how it ended when it has."""
+def _keep(asked: Asked, fds: list[int]) -> None:
+    """Start the copy, say its id, and how it ended when it has."""
     status = socket.socket(fileno=fds.pop())
     pid = os.fork()
     if pid == 0:
-        _end_after(partial(_copy, own, fds))
+        _end_after(partial(_judge, asked.own, fds) if asked.variables is None else partial(_outline, asked, fds))
     for fd in fds:
         os.close(fd)
     status.sendall(b"%d\n" % pid)
@@ -164,10 +224,12 @@ def main() -> None:
     """Start a copy for each request until the tests' process closes the connection."""
     import torch
 
-    from ridgeline.tools.judge.worker import __main__  # noqa: F401  the import is the point
+    from ridgeline.tools.judge.worker import __main__, outline_main  # noqa: F401  the import is the point
     from ridgeline.tools.judge.worker.graph_export import export_graph
+    from ridgeline.tools.records.vocabulary import PrecisionClass
 
     export_graph(torch.nn.ReLU(), [torch.ones(1)])  # imports 1200 modules more when it is first called
+    outline_main.outline(outline_main._FIRST, PrecisionClass.FP32, with_graph=True)
     gc.freeze()
     connection = socket.socket(fileno=int(sys.argv[1]))
     while True:
@@ -177,12 +239,12 @@ def main() -> None:
                 pass
         if not head:
             return
-        size, own = int.from_bytes(head, "big"), b""
-        while len(own) < size:
-            own += connection.recv(size - len(own))
+        size, text = int.from_bytes(head, "big"), b""
+        while len(text) < size:
+            text += connection.recv(size - len(text))
         if os.fork() == 0:
             connection.close()
-            _end_after(partial(_keep, own, fds))
+            _end_after(partial(_keep, Asked(**json.loads(text)), fds))
         for fd in fds:
             os.close(fd)
 

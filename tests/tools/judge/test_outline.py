@@ -17,7 +17,7 @@ from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_judge")]
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 GIB = 1 << 30
@@ -32,13 +32,13 @@ def reference(init: str = "pass", args: str = "x", body: str = "return x * 2", i
 
 
 @pytest.fixture(scope="module")
-def outlines() -> Iterator[OutlineProcess]:
+def outlines(warm_judge: None) -> Iterator[OutlineProcess]:
     with OutlineProcess(limit_s=10.0, memory_bytes=GIB) as process:
         yield process
 
 
 @pytest.fixture(scope="module")
-def telling() -> Iterator[OutlineProcess]:
+def telling(warm_judge: None) -> Iterator[OutlineProcess]:
     """Outlines with all that may be asked for."""
     with OutlineProcess(with_graphs=True, with_calls=True) as process:
         yield process
@@ -147,7 +147,6 @@ def test_a_reference_that_never_ends_is_told_and_the_next_one_answered() -> None
             process.outline(reference())
 
 
-@pytest.mark.usefixtures("warm_judge")
 def test_the_outline_describes_a_reference_as_the_judge_does(
     outlines: OutlineProcess, telling: OutlineProcess, tmp_path: Path
 ) -> None:

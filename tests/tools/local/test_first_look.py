@@ -19,7 +19,7 @@ from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.vocabulary import DeviceKind
 
-pytestmark = [pytest.mark.any_tier, pytest.mark.long]
+pytestmark = [pytest.mark.any_tier, pytest.mark.long, pytest.mark.usefixtures("warm_judge")]
 WHOLE = """
 import torch
 class Model(torch.nn.Module):

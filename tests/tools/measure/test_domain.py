@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -94,14 +95,16 @@ SOURCE = "void run(const float* x, float* out, void*) { BODY }"
 
 @pytest.mark.sandboxed
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_judge")
 @pytest.mark.parametrize(
     ("refuse", "limit"),
     [("raise ValueError('out of range')", 1e9), ("raise RuntimeError('out of range')", 1e9), ("assert False", 100)],
 )
 def test_a_reference_that_asserts_a_range_is_timed_without_what_leaves_it(
-    sandbox: Sandbox, tmp_path: Path, refuse: str, limit: float
+    sandbox: Sandbox, tmp_path: Path, hosts: Path, refuse: str, limit: float
 ) -> None:
     """It begins to refuse outliers once it has been loaded: by contents alone it would do so in some runs."""
+    shutil.copytree(hosts, tmp_path / "host")
     switch = tmp_path / "refuses"
     device = detect_device("cpu")
     target = Target(
