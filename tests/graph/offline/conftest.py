@@ -67,22 +67,36 @@ SCRIPTS = ("rowwise", "matmul", "convolution")
 EXPORT_LIMIT_S = 200
 
 
-@pytest.fixture(scope="session")
-def exports(tmp_path_factory):
+class Exports:
     """The scripts in references/, 10 s each, started together and once for all workers."""
-    environment = child_environment()
-    own = tmp_path_factory.getbasetemp()
-    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    begun = None
-    with contextlib.suppress(FileExistsError):  # another worker began them
-        (shared / "exporting").mkdir()
-        for name in SCRIPTS:
-            (shared / f"exported-{name}").mkdir()
-        script = str(HERE / "references" / "together.py")
-        begun = subprocess.Popen([sys.executable, script, str(shared), *SCRIPTS], env=environment)
-    yield lambda name: exported(shared / f"exported-{name}")
-    if begun:
-        begun.wait()
+
+    def __init__(self, folder):
+        self.folder, self.begun = folder, None
+        with contextlib.suppress(FileExistsError):  # another worker began them
+            (folder / "exporting").mkdir()
+            for name in SCRIPTS:
+                (folder / f"exported-{name}").mkdir()
+            script = str(HERE / "references" / "together.py")
+            self.begun = subprocess.Popen([sys.executable, script, str(folder), *SCRIPTS], env=child_environment())
+
+    def pytest_sessionfinish(self):
+        if self.begun:
+            self.begun.wait()
+
+
+def pytest_collection_finish(session):
+    """Begin the exports before the first test, where one needs them: no worker waits until they have ended."""
+    asked = any("exports" in getattr(item, "fixturenames", ()) for item in session.items)
+    if asked and not session.config.option.collectonly:
+        own = session.config._tmp_path_factory.getbasetemp()
+        shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+        session.config.pluginmanager.register(Exports(shared), "reference-exports")
+
+
+@pytest.fixture(scope="session")
+def exports(pytestconfig):
+    begun = pytestconfig.pluginmanager.get_plugin("reference-exports")
+    return lambda name: exported(begun.folder / f"exported-{name}")
 
 
 @pytest.fixture(scope="session")
