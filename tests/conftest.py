@@ -187,6 +187,15 @@ def hosts(pytestconfig: pytest.Config) -> Path:
     return cache / "host"
 
 
+@pytest.fixture(scope="session")
+def graphs(pytestconfig: pytest.Config) -> Path:
+    """The graphs of references that earlier judges exported, for half a second each: the folder `graphs` of another cache.
+
+    It lies where the hosts do: the second part of a run finds what the first one left.
+    """
+    return pytestconfig.cache.mkdir("graphs")
+
+
 def _arguments() -> Signature:
     """Return the extension's arguments; it reads every size from its tensors."""
     x = ArgSpec(name="x", role=Role.INPUT, shape=(ROWS, COLS), strides=(COLS, 1))

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -17,10 +18,12 @@ from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.measure.timed_side import WarmUp
+from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Purpose, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 from tests.candidates import candidate_of
 
@@ -33,13 +36,26 @@ VARIANTS = {"loaded": ("given", {"DELAY_S": 0.005})}
 
 Found = Build | Verdict | Timing
 
+USUAL = TimingSettings.for_purpose(Purpose.SEARCH)
+TO_PASS = replace(USUAL, warm_up=WarmUp(seconds=0.1), rule=replace(USUAL.rule, largest=USUAL.rule.smallest))
+"""For an honest candidate that has to be timed: every check of a timing, in the fewest pairs of blocks that a search makes."""
+
 
 class Court:
-    """Judges candidates of one interface. A candidate's first word may name its reference; else it is the last one's."""
+    """Judges candidates of one interface. A candidate's first word may name its reference; else it is the last one's.
+
+    A problem is described, and all its candidates are built in one batch, when the first of them is judged: a judge that
+    describes goes on to judge, and starts once for each problem whose candidates come one after the other.
+    """
 
     def __init__(
-        self, folder: Path, interface: Interface = Interface.C, references: Iterable[str] = ("reference",)
+        self,
+        folder: Path,
+        interface: Interface = Interface.C,
+        references: Iterable[str] = ("reference",),
+        compared: Iterable[str] = (),
     ) -> None:
+        """Judge nothing yet; `compared` are the candidates whose times are held against each other: measured as usual."""
         self.folder = folder
         self.interface = interface
         self.secret = folder / "secret"
@@ -54,12 +70,14 @@ class Court:
         self.device = replace(detect_device("cpu"), memory_bytes=4 << 30)  # so that a memory bomb ends soon
         self.sandbox = Sandbox(probe_sandbox().tier)
         self.evaluator = Evaluator(self.device, cache_dir=folder, sandbox=self.sandbox)
-        self.problems = {name: self._problem(name) for name in references}
+        self.references = tuple(references)
+        self._problems: dict[str, DescribedTarget] = {}
         self.candidates: dict[str, Candidate] = {}
         self.builds: dict[str, Build] = {}
+        self._compared = frozenset(compared)
         self._timings: dict[str, Found] = {}
 
-    def _problem(self, name: str) -> DescribedTarget:
+    def _described(self, name: str) -> DescribedTarget:
         work, values = VARIANTS.get(name, (name, {}))
         problem = Target(
             name="cheated",
@@ -71,11 +89,19 @@ class Court:
         )
         return problem.described(self.evaluator.describe(DescribeTask(problem=problem)))
 
-    def problem_of(self, name: str) -> DescribedTarget:
-        return self.problems.get(name.partition("_")[0], list(self.problems.values())[-1])
+    def reference_of(self, name: str) -> str:
+        """Return the name of a candidate's reference."""
+        prefix = name.partition("_")[0]
+        return prefix if prefix in self.references else self.references[-1]
 
-    def build(self, sources: Mapping[str, str], language: str = "cpp") -> None:
-        """Build all sources in one batch, their aims filled in."""
+    def problem_of(self, name: str) -> DescribedTarget:
+        reference = self.reference_of(name)
+        if reference not in self._problems:
+            self._problems[reference] = self._described(reference)
+        return self._problems[reference]
+
+    def admit(self, sources: Mapping[str, str], language: str = "cpp") -> None:
+        """Take sources as candidates, their aims filled in."""
         aims = {
             "SECRET_FILE": str(self.secret),
             "WRITE_FOLDER": str(self.writable),
@@ -88,9 +114,16 @@ class Court:
             for word, aim in aims.items():
                 source = source.replace(word, aim)
             self.candidates[name] = self._candidate(name, source, language)
-        tasks = [CompileTask(problem=self.problem_of(n), candidate=self.candidates[n]) for n in sources]
-        builds = asyncio.run(Compiler(self.sandbox, self.folder, self.device).compile_batch(tasks))
-        self.builds |= dict(zip(sources, builds, strict=True))
+
+    def _build_of(self, name: str) -> Build:
+        """Return a candidate's build, made in one batch with those of all others of its problem."""
+        if name not in self.builds:
+            reference, problem = self.reference_of(name), self.problem_of(name)
+            batch = [n for n in self.candidates if n not in self.builds and self.reference_of(n) == reference]
+            tasks = [CompileTask(problem=problem, candidate=self.candidates[n]) for n in batch]
+            builds = asyncio.run(Compiler(self.sandbox, self.folder, self.device).compile_batch(tasks))
+            self.builds |= dict(zip(batch, builds, strict=True))
+        return self.builds[name]
 
     def _candidate(self, name: str, source: str, language: str) -> Candidate:
         return candidate_of(source, name=name, language=language, interface=self.interface)
@@ -103,21 +136,22 @@ class Court:
     def verify(self, name: str) -> Found:
         return self.judge(name, Stage.VERIFY)
 
-    def judge(self, name: str, stage: Stage) -> Found:
+    def judge(self, name: str, stage: Stage, settings: TimingSettings = USUAL) -> Found:
         """Take a candidate as far as the stage, or to where it fails."""
-        build, candidate, problem = self.builds[name], self.candidates[name], self.problem_of(name)
+        build, candidate, problem = self._build_of(name), self.candidates[name], self.problem_of(name)
         if stage is Stage.BUILD or build.status is not Status.OK:
             return build
         verdict = self.evaluator.verify(VerifyTask(problem=problem, candidate=candidate, build=build))
         if stage is Stage.VERIFY or verdict.status is not Status.OK:
             return verdict
         task = BenchmarkTask(problem=problem, candidate=candidate, build=build, verdict=verdict)
-        return self.evaluator.benchmark(task)
+        with mock.patch.object(TimingSettings, "for_purpose", return_value=settings):
+            return self.evaluator.benchmark(task)
 
     def timed(self, name: str, *, again: bool = False) -> Found:
         """Return a candidate's timing; an honest one's serves every cheat beside it."""
         if again or name not in self._timings:
-            self._timings[name] = self.judge(name, Stage.TIME)
+            self._timings[name] = self.judge(name, Stage.TIME, USUAL if name in self._compared else TO_PASS)
         return self._timings[name]
 
     def timed_honestly(self, name: str, *, attempts: int = 3) -> Found:

@@ -13,7 +13,7 @@ from ridgeline.tools.records.vocabulary import Interface, Status
 
 from .catalogue import cases
 from .court import HERE, Court, gains_nothing
-from .trick import Case, Form
+from .trick import Case, Form, compared
 
 pytestmark = [
     pytest.mark.sandboxed,
@@ -34,8 +34,8 @@ def _source(name: str) -> str:
 def court() -> Iterator[Court]:
     with tempfile.TemporaryDirectory(prefix="ridgeline-module-cheats-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)  # confined code may become another user
-        court = Court(Path(folder), Interface.MODULE)
-        court.build({case.name: _source(case.name) for case in CASES}, language="py")
+        court = Court(Path(folder), Interface.MODULE, compared=compared(CASES))
+        court.admit({case.name: _source(case.name) for case in CASES}, language="py")
         yield court
         court.close()
 

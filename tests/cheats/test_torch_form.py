@@ -37,10 +37,11 @@ SIDES = 2  # importing torch takes a core for two seconds: two candidates at onc
 
 
 @contextmanager
-def _opened(library: Path, hosts: Path, chosen: Sequence[Case]) -> Iterator[Court]:
+def _opened(library: Path, hosts: Path, graphs: Path, chosen: Sequence[Case]) -> Iterator[Court]:
     with tempfile.TemporaryDirectory(prefix="ridgeline-torch-cheats-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         shutil.copytree(hosts, Path(folder, "host"))
+        Path(folder, "graphs").symlink_to(graphs)
         court = Court(Path(folder), Interface.TORCH, references=("scaled",))
         for case in chosen:
             _add_copy(court, library, case.name)
@@ -49,18 +50,18 @@ def _opened(library: Path, hosts: Path, chosen: Sequence[Case]) -> Iterator[Cour
 
 
 @pytest.fixture(scope="module")
-def court(torch_extension: Path, hosts: Path) -> Iterator[Court]:
-    with _opened(torch_extension, hosts, [*CONTROLS, *TIMED]) as court:
+def court(torch_extension: Path, hosts: Path, graphs: Path) -> Iterator[Court]:
+    with _opened(torch_extension, hosts, graphs, [*CONTROLS, *TIMED]) as court:
         yield court
 
 
 @pytest.fixture(scope="module")
-def verdicts(torch_extension: Path, hosts: Path, request: pytest.FixtureRequest) -> dict[str, Verdict]:
+def verdicts(torch_extension: Path, hosts: Path, graphs: Path, request: pytest.FixtureRequest) -> dict[str, Verdict]:
     """Judge all that were asked for at once."""
     chosen = [case for case in asked_of(request.session, CASES) if case not in TIMED]
 
     def judge(side: int) -> list[tuple[str, Verdict]]:
-        with _opened(torch_extension, hosts, chosen[side::SIDES]) as court:
+        with _opened(torch_extension, hosts, graphs, chosen[side::SIDES]) as court:
             return [(case.name, _verdict(court, case)) for case in chosen[side::SIDES]]
 
     with ThreadPoolExecutor(SIDES) as pool:

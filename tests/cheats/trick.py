@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -73,6 +74,16 @@ class Case:
     name: str
     end: End
     where: str = ""  # the test that tries it, when it is not one beside this table
+
+    @property
+    def is_to_gain_nothing(self) -> bool:
+        """Return whether it keeps the rules of the clock, and is held against an honest one."""
+        return self.end.control not in ("", "itself")
+
+
+def compared(cases: Sequence[Case]) -> frozenset[str]:
+    """Return the names of those that are to gain nothing, and of what they are held against."""
+    return frozenset(name for case in cases if case.is_to_gain_nothing for name in (case.name, case.end.control))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,8 +29,7 @@ def start(program: Path, judge: FileJudge) -> Iterator[Callable[..., ProcessSide
     sides: list[ProcessSide] = []
 
     def start_side(mode: str = "honest", *, work: int = 4, of: FileJudge = judge) -> ProcessSide:
-        shape = [str(of.memory.filename), str(of.n_sets), str(of.memory.shape[2])]
-        sides.append(ProcessSide([str(program), *shape, str(work), mode]))
+        sides.append(ProcessSide(program, of, work, mode))
         return sides[-1]
 
     yield start_side

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,31 +31,47 @@ SETTINGS = TimingSettings(
 
 
 class ProcessSide:
-    """A side that is a process: one line asks for a loop, one line answers."""
+    """A side that is a process: one line asks for a loop, one line answers.
+
+    It counts in a file which calls of the loop have begun, as a runner does by its tickets: contents that change while a
+    block runs then change in time.
+    """
 
     is_apart = False
 
-    def __init__(self, command: list[str]) -> None:
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, program: Path, judge: "FileJudge", work: int, mode: str) -> None:
+        n_sets, _, elements = judge.memory.shape
+        with tempfile.NamedTemporaryFile(prefix="begun-", dir=Path(judge.memory.filename).parent) as counter:
+            self.begun = np.memmap(counter.name, dtype=np.int64, mode="w+", shape=1)
+            words = [program, judge.memory.filename, counter.name, n_sets, elements, work, mode]
+            self.process = subprocess.Popen(
+                [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+            self._answer()  # it has opened the files
         self.pid = self.process.pid
         self.stops = 0
         self.stopped = False
 
     def loop(self, sets: Sequence[int]) -> LoopTime:
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdin
         start = time.perf_counter()
         self.cont()
         self.process.stdin.write(f"loop {len(sets)} {' '.join(map(str, sets))}\n")
         self.process.stdin.flush()
-        answer = self.process.stdout.readline().split()
+        answer = self._answer()
         self.stop()
+        self.begun[0] = 0  # of no call that runs, until the next loop
         return LoopTime(parent_s=time.perf_counter() - start, own_s=int(answer[1]) / 1e9)
 
+    def _answer(self) -> list[str]:
+        assert self.process.stdout
+        return self.process.stdout.readline().split()
+
     def loop_empty(self, sets: Sequence[int]) -> LoopTime:
-        return LoopTime(parent_s=0.0, own_s=0.0)  # it takes no tickets
+        return LoopTime(parent_s=0.0, own_s=0.0)  # its calls need no ticket of the parent's
 
     def calls_begun(self) -> int:
-        return 0
+        return int(self.begun[0])
 
     def glimpse(self, set_index: int, share: float) -> bytes:
         return b""
@@ -88,6 +105,7 @@ class FileJudge(Answering):
         self.rng = np.random.default_rng(0)
         self.refills = 0
         self.checked: list[int] = []
+        self.changes = 0  # of contents while a block ran
 
     def renew(self, _request: Renew) -> Renewed:
         self.refills += 1
@@ -105,6 +123,7 @@ class FileJudge(Answering):
 
     def supersede(self, request: Supersede) -> Done:
         if not request.draws_only:
+            self.changes += 1
             self.memory[request.set_index, 0] = self.memory[request.like, 0]
         return Done()
 

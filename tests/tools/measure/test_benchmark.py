@@ -17,6 +17,7 @@ from ridgeline.tools.measure.benchmark import (
     time_candidate,
 )
 from ridgeline.tools.measure.block_plan import BlockPlanner
+from ridgeline.tools.measure.changing_blocks import BLOCK_PARTS
 from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timed_side import TimedSide
 from ridgeline.tools.measure.timing_settings import TimingSettings
@@ -126,6 +127,7 @@ def test_search_gives_up_early_on_a_clearly_slower_kernel(start, judge) -> None:
     assert timing.status is Status.OK
     assert timing.speedup_ci95[1] < 0.8
     assert timing.samples < 40
+    assert judge.changes >= BLOCK_PARTS, "contents change in each part of a block"
 
 
 def test_sides_take_turns_and_the_reference_is_running_at_the_end(start, judge) -> None:

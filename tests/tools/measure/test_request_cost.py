@@ -14,6 +14,7 @@ from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.request_cost import (
     MANY_CALLS,
+    LoopCost,
     empty_plan,
     nothing_library,
     usual_cost,
@@ -56,13 +57,17 @@ def test_a_request_costs_something_and_less_than_the_start_of_python(
     try:
         described = problem.described(judge.problem.description)
         plan = empty_plan(runner_plan(described, build, tmp_path), tmp_path, device)
-        costs = [usual_cost(sandbox, plan, judge) for _ in range(3)]
+        was_true = any(_is_believable(usual_cost(sandbox, plan, judge)) for _ in range(3))
     finally:
         judge.close()
-    assert min(cost.request_s for cost in costs) > 0
-    assert min(cost.request_s for cost in costs) < min(_start_of_python_s() for _ in range(5))
-    tickets_s = min(cost.ticket_s for cost in costs)
-    assert 0 < tickets_s < min(cost.request_s for cost in costs), "a ticket is one read of a pipe"
+    assert was_true, "not once in three times"  # a busy machine makes a measurement too long now and then
+
+
+def _is_believable(cost: LoopCost) -> bool:
+    """Say whether a request costs something and less than the start of Python, and a ticket less: it is one read of a pipe."""
+    assert cost.request_s > 0
+    assert cost.ticket_s > 0
+    return cost.request_s < min(_start_of_python_s() for _ in range(5)) and cost.ticket_s < cost.request_s
 
 
 class Judge:

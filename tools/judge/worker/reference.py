@@ -124,10 +124,7 @@ class Reference:
     # ------------------------------------------------------------------------------------------------------ running
 
     def _get_inputs(self, rng_seed: int) -> list[Any]:
-        torch.manual_seed(rng_seed)
-        random.seed(rng_seed)
-        if "numpy" in sys.modules:
-            sys.modules["numpy"].random.seed(rng_seed % (1 << 32))
+        _seed(rng_seed, self.device)
         draw = attribute(self._module, "get_inputs")
         with torch.device(self.device):  # drawn on the device, where the reference does not say otherwise
             values = self._own("get_inputs()", draw)
@@ -232,6 +229,20 @@ class Reference:
         for name, tensor in self.named_tensors().items():
             views[name].copy_(tensor)
             _set_tensor(self.model, name, views[name])
+
+
+def _seed(rng_seed: int, device: str) -> None:
+    """Seed what `get_inputs` may draw from.
+
+    As torch.manual_seed does, but without a queued call, and a formatted stack, for each kind of device that nobody uses:
+    on a CPU 0.4 ms a draw.
+    """
+    torch.default_generator.manual_seed(rng_seed)
+    if torch.device(device).type == "cuda":
+        torch.cuda.manual_seed_all(rng_seed)
+    random.seed(rng_seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(rng_seed % (1 << 32))
 
 
 def _set_tensor(model: torch.nn.Module, name: str, value: torch.Tensor) -> None:

@@ -1,5 +1,6 @@
 // A trusted stand-in for a runner: out = 3 x + 1 over sets in a shared file, honest or with one named way to cheat.
-//   side FILE N_SETS ELEMENTS WORK MODE      then on stdin: "loop CALLS SET…"  ->  "done OWN_NS"
+//   side FILE COUNTER N_SETS ELEMENTS WORK MODE      says "ready"; then on stdin: "loop CALLS SET…"  ->  "done OWN_NS"
+// COUNTER is a file of 8 bytes: how many calls of the loop have begun.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -79,15 +80,21 @@ static void work_privately(int n_sets) {
 
 static long now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
+static void* shared(const char* path, size_t bytes) {
+    void* found = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, open(path, O_RDWR), 0);
+    if (found == MAP_FAILED) _exit(1);
+    return found;
+}
+
 int main(int, char** argv) {
-    int n_sets = atoi(argv[2]);
-    elements = strtoul(argv[3], nullptr, 10);
-    work = atoi(argv[4]);
-    mode = argv[5];
-    size_t bytes = 2 * elements * n_sets * sizeof(float);
-    int file = open(argv[1], O_RDWR);
-    memory = (float*)mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (memory == MAP_FAILED) return 1;
+    int n_sets = atoi(argv[3]);
+    elements = strtoul(argv[4], nullptr, 10);
+    work = atoi(argv[5]);
+    mode = argv[6];
+    memory = (float*)shared(argv[1], 2 * elements * n_sets * sizeof(float));
+    auto begun = (std::atomic<long>*)shared(argv[2], sizeof(long));
+    printf("ready\n");
+    fflush(stdout);
     if (mode == "spins" || mode == "late") std::thread(background).detach();
     long number = 0, loops = 0;
     int calls;
@@ -106,6 +113,7 @@ int main(int, char** argv) {
                 memcpy(at(set) + elements, privately[set].data(), elements * sizeof(float));
                 continue;
             }
+            ++*begun;  // before anything of the set is read
             call(at(set), at(set) + elements, number++, loops);
         }
         ++loops;
