@@ -104,7 +104,7 @@ class Renewal:
         self._count += 1
         label = f"renewal:{self._count}"
         drawn, placed, weights = self._other_parameters(label), self._memory.parameters, self._source.weights
-        self._is_next_in_one_place = not self._is_next_in_one_place and not self._book.default_parameters
+        self._is_next_in_one_place = not self._is_next_in_one_place
         if self._is_next_in_one_place:
             drawn = {
                 n: weights.with_one_place(n, placed[n], t, f"{label}:{n}") if n in weights.varied else t
@@ -136,7 +136,7 @@ class Renewal:
     def _write_parameters(self, label: str, wanted: ParameterKind | None) -> None:
         rng, weights = self._source.rng(label + ":parameters"), self._source.weights
         is_kept = self._has_placed and wanted is None
-        in_one_place = is_kept and rng.random() < _IN_ONE_PLACE and not self._book.default_parameters
+        in_one_place = is_kept and rng.random() < _IN_ONE_PLACE
         if not in_one_place:
             self._kind = wanted or self._next_kind()
         values = self._other_parameters(label)

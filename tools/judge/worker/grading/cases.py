@@ -54,7 +54,7 @@ class CaseBook:
     """Cases by name, kept while they fit into `budget_bytes` and made again from the secret when they do not.
 
     A case that does not fit is held until the next one is made, or until `let_go`: a trial asks for its case three
-    times. `default_parameters` says that random parameters are outside the reference's domain.
+    times.
     """
 
     def __init__(
@@ -75,7 +75,6 @@ class CaseBook:
             budget_bytes: how much the cases that are kept may take.
             held_bytes: how much the one that is held may take beside them.
         """
-        self.default_parameters = False
         self.alone: Mapping[str, tuple[ArgumentKey, ...]] = {}  # what each `alone` trial changes of `alone_base`
         self.alone_base = NOMINAL[1]
         self.signed: dict[str, frozenset[ArgumentKey]] = {}  # whose signs change, by trial or part of one: see signs.py
@@ -147,7 +146,7 @@ class CaseBook:
 
     def parameters(self, label: str) -> dict[str, torch.Tensor]:
         """Return the parameters that belong to a label."""
-        return self._source.weights.defaults if self.default_parameters else self._source.weights.random(label)
+        return self._source.weights.random(label)
 
     def place_parameters(self, values: dict[str, torch.Tensor]) -> None:
         """Write parameters into the memory that the runner reads and the reference uses."""
@@ -166,9 +165,9 @@ class CaseBook:
     def _parameters_of(self, name: str) -> dict[str, torch.Tensor]:
         """Return a trial's parameters; those of `tweaked_1` differ from `nominal_1`'s in a row of each."""
         weights = self._source.weights
-        if name == TWEAKED[1] and not self.default_parameters:
+        if name == TWEAKED[1]:
             return weights.with_slices(self.parameters(NOMINAL[1]), name)
-        if name == ORDER_ONE and not self.default_parameters:
+        if name == ORDER_ONE:
             return weights.of_order_one(name)
         return self.parameters(NOMINAL[1] if name in TWEAKED else name)
 

@@ -25,6 +25,7 @@ from ridgeline.tools.judge.worker.grading.case import (
 )
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.other_inputs import OtherInputs
+from ridgeline.tools.judge.worker.grading.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.grading.reads import is_read
 from ridgeline.tools.judge.worker.grading.scalars import taken_scalars
 from ridgeline.tools.judge.worker.grading.signs import LOST, OUTSIDE, SignTrials, objection_to_signs
@@ -36,12 +37,7 @@ from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 T = TypeVar("T")
 
-_RANDOM_FLOATS, _TOGETHER_WHOLE = (
-    "random parameters, whole numbers kept",
-    "whole numbers of parameters, each accepted alone",
-)
-_NOT_TOGETHER = "together with others, other values are outside the reference's domain"
-_RANDOM_PARAMETERS, _MIXTURES = "random parameters", "mixtures"
+_MIXTURES = "mixtures"
 _MOST_ALONE = 6
 """Trials in which an argument alone changes; more arguments than that share them. Blocks change any single one."""
 _CONSTANT = "its values are a mask or indices, and are always these"
@@ -105,60 +101,19 @@ class Domain:
     # ----------------------------------------------------------------------------------------------------- parameters
 
     def _settle_parameters(self) -> None:
-        """Fall back on the model's own parameters when random ones leave the reference's domain."""
-        book, weights = self._book, self._source.weights
-        is_lost = _RANDOM_PARAMETERS in self._left_out
-        if not is_lost and not self._takes_parameters(_RANDOM_PARAMETERS):
-            weights.vary_whole(none=True)
-            if not weights.varied_whole or not self._takes_parameters(_RANDOM_FLOATS):
-                self._use_default_parameters()
-            self._settle_whole_numbers()
-        elif is_lost:
-            book.default_parameters = True
-            self.skipped[_RANDOM_PARAMETERS] = LOST
-        if not book.default_parameters:
-            for name in weights.kept:
-                if self._is_read(name):
-                    self.not_varied.setdefault(self._names[name], _CONSTANT)
-        book.forget_errors()
-
-    def _use_default_parameters(self) -> None:
-        book = self._book
-        book.default_parameters = True
-        if book.make(GIVEN).is_finite:
-            self.skipped[_RANDOM_PARAMETERS] = "outside the reference's domain"
-        else:
-            book.default_parameters = False
-
-    def _takes_parameters(self, what: str) -> bool:
-        """Return whether the reference takes the parameters as they vary now."""
+        """Find out in which way each parameter and buffer may vary, and name those that keep the model's own values."""
+        parameters = OtherParameters(
+            self._source,
+            self._book,
+            self._reference,
+            lambda what, attempt: LOST if what in self._left_out else self._tried(what, attempt),
+        )
+        refused = parameters.settle()
+        self.not_varied |= {self._names[name]: why for name, why in refused.items()}
+        for name in self._source.weights.kept:
+            if name not in refused and self._is_read(name):
+                self.not_varied[self._names[name]] = _CONSTANT
         self._book.forget_errors()
-        return what not in self._left_out and self._tried(what, self._is_finite_as_given)
-
-    def _is_finite_as_given(self) -> bool:
-        try:
-            return self._book.make(GIVEN).is_finite
-        except ProblemError:
-            return False
-
-    def _settle_whole_numbers(self) -> None:
-        """Find out in which way each parameter or buffer of whole numbers may vary, after all together were refused."""
-        weights = self._source.weights
-        if self._book.default_parameters:
-            return
-        for name in weights.varied_whole:
-            ways = 0
-            weights.vary_whole(only=name)
-            while name in weights.varied_whole and not self._takes_parameters(f"other {name}, way {ways}"):
-                weights.give_up_way(name)
-                ways += 1
-            if name not in weights.varied_whole:
-                self.not_varied[self._names[name]] = "other values are outside the reference's domain"
-        weights.vary_whole()
-        if weights.varied_whole and not self._takes_parameters(_TOGETHER_WHOLE):
-            weights.vary_whole(none=True)
-            for name in weights.varied_whole:
-                self.not_varied[self._names[name]] = _NOT_TOGETHER
 
     def _is_read(self, name: str) -> bool:
         """Return whether the output depends on a tensor that keeps its values: a count of batches has no part in it."""
@@ -214,8 +169,7 @@ class Domain:
         tweaked = [n for n in transformed if n in TWEAKED]
         rest = [n for n in transformed if n not in TWEAKED]
         book = self._book
-        has_small = bool(self._source.weights.small) and not book.default_parameters
-        first = [ORDER_ONE] if has_small and self._takes_trial(ORDER_ONE) else []
+        first = [ORDER_ONE] if self._source.weights.small and self._takes_trial(ORDER_ONE) else []
         book.alone_base = first[0] if first else NOMINAL[1]
         book.alone = self._shares()
         alone = [n for n in book.alone if self._takes_trial(n)]
@@ -262,7 +216,7 @@ class Domain:
 
     def _shares(self) -> dict[str, tuple[ArgumentKey, ...]]:
         """Return which arguments each `alone` trial changes: one, or a share of many; a single argument needs none."""
-        changing = [c for c in self._source.changing if isinstance(c, int) or not self._book.default_parameters]
+        changing = self._source.changing
         if len(changing) < 2:
             return {}
         if len(changing) <= _MOST_ALONE:

@@ -48,7 +48,7 @@ class Effects:
     ) -> dict[str, str]:
         """Return the arguments that have no effect, by name with the reason."""
         found: dict[str, str] = {}
-        changing = [c for c in self._source.changing if isinstance(c, int) or not self._book.default_parameters]
+        changing = list(self._source.changing)
         until = time.perf_counter() + limit_s
         while changing and time.perf_counter() < until:
             argument = changing.pop()
@@ -62,7 +62,7 @@ class Effects:
 
     def _settle_weights(self) -> None:
         """Find out whether all other weights together show; nothing is asked where one of them does alone."""
-        weights = () if self._book.default_parameters else self._source.weights.varied
+        weights = self._source.weights.varied
         if weights and self._shown.isdisjoint(weights):
             self.weights_show = self._hidden(weights) != _ALL
 

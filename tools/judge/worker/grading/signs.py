@@ -45,8 +45,7 @@ class SignTrials:
         self._book = book
         self._objection = objection
         self._limit_s = limit_s
-        found = source.of_one_sign
-        self._candidates = tuple(c for c in found if isinstance(c, int) or not book.default_parameters)
+        self._candidates = source.of_one_sign
         self.refused: dict[str, dict[ArgumentKey, str]] = {}
         """The arguments that stay as they are, by trial, with the reason."""
 

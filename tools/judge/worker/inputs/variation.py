@@ -25,7 +25,7 @@ _MaskWay = Callable[..., torch.Tensor]  # also with `share`
 
 _FLIPPED = 0.125  # of a mask's elements: enough to show in every row, and rarely a whole row
 _FEW_FLIPPED = 1 / 64
-_FACTORS = ((0.5, 1.0), (0.91, 1.0), (0.99, 1.0), (1.0, 1.1))
+FACTORS = ((0.5, 1.0), (0.91, 1.0), (0.99, 1.0), (1.0, 1.1))
 """Ranges of the factors of what is scaled. A reference that asserts a lower bound takes a narrower one, or larger values."""
 _LARGEST_OF_ZEROS = (1.0, 0.01)
 
@@ -41,7 +41,7 @@ def ways_to_vary(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
     if tensor.is_floating_point() and is_binary(tensor):
         return ()
     if order:
-        return (functools.partial(_moved, order=order),) if _has_room(tensor, order) else ()
+        return (functools.partial(moved, order=order),) if has_room(tensor, order) else ()
     return _ways_of_floats(tensor) if tensor.is_floating_point() else _ways_of_integers(tensor)
 
 
@@ -73,21 +73,26 @@ def ways_beyond(draws: tuple[torch.Tensor, torch.Tensor]) -> tuple[Way, ...]:
 
 def _ways_of_floats(tensor: torch.Tensor) -> tuple[Way, ...]:
     low, high = float(tensor.min()), float(tensor.max())
-    if low == high == 0:  # nothing is known of such an input; zeros alone are no structure
-        return tuple(functools.partial(_uniform, largest=largest) for largest in _LARGEST_OF_ZEROS)
-    scaled = tuple(functools.partial(_scaled, factors=factors) for factors in _FACTORS)
+    if low == high == 0:
+        return uniform_ways()
+    scalings = tuple(functools.partial(scaled, factors=factors) for factors in FACTORS)
     if low == high == 1 and tensor.dim() > 1:
-        return (functools.partial(_with_zeros, share=_FLIPPED), *scaled)  # a mask, or else weights
+        return (functools.partial(_with_zeros, share=_FLIPPED), *scalings)  # a mask, or else weights
     if is_symmetric(tensor):
-        return tuple(functools.partial(_scaled_on_both_sides, factors=factors) for factors in _FACTORS)
-    return scaled if low == high or has_structural_zeros(tensor) else (_mixed_rows, *scaled[1:])
+        return tuple(functools.partial(scaled_on_both_sides, factors=factors) for factors in FACTORS)
+    return scalings if low == high or has_structural_zeros(tensor) else (mixed_rows, *scalings[1:])
+
+
+def uniform_ways() -> tuple[Way, ...]:
+    """Return the ways to vary zeros: nothing is known of such an input, and zeros alone are no structure."""
+    return tuple(functools.partial(_uniform, largest=largest) for largest in _LARGEST_OF_ZEROS)
 
 
 def _ways_of_integers(tensor: torch.Tensor) -> tuple[Way, ...]:
     low, high = int(tensor.min()), int(tensor.max())
     if low == high:
         return ways_below(low, least=0 if tensor.numel() > 1 else 1)  # 0 of a count may leave nothing to compute
-    return (_mixed_up,) if are_distinct(tensor) else (functools.partial(lowered, low=low), _lowered_by_one)
+    return (mixed_up,) if are_distinct(tensor) else (functools.partial(lowered, low=low), _lowered_by_one)
 
 
 def ways_below(value: int, *, least: int) -> tuple[Way, ...]:
@@ -152,26 +157,28 @@ def _uniform(tensor: torch.Tensor, generator: torch.Generator, *, largest: float
     return (largest * _random(tensor.shape, generator)).to(tensor.dtype)
 
 
-def _factors(
+def factors_of(
     shape: torch.Size | tuple[int, ...], generator: torch.Generator, within: tuple[float, float]
 ) -> torch.Tensor:
+    """Return factors within a range; of several, one is its lowest."""
     least, most = within
     return _with_one(least + (most - least) * _random(shape, generator), least, generator)
 
 
-def _scaled(tensor: torch.Tensor, generator: torch.Generator, *, factors: tuple[float, float]) -> torch.Tensor:
-    return tensor * _factors(tensor.shape, generator, factors).to(tensor.dtype)
+def scaled(tensor: torch.Tensor, generator: torch.Generator, *, factors: tuple[float, float]) -> torch.Tensor:
+    """Return each element times its own factor."""
+    return tensor * factors_of(tensor.shape, generator, factors).to(tensor.dtype)
 
 
-def _scaled_on_both_sides(
+def scaled_on_both_sides(
     tensor: torch.Tensor, generator: torch.Generator, *, factors: tuple[float, float]
 ) -> torch.Tensor:
     """Return D A D: symmetric as it was, and as definite."""
-    diagonal = _factors((tensor.shape[-1],), generator, factors)
+    diagonal = factors_of((tensor.shape[-1],), generator, factors)
     return tensor * torch.outer(diagonal, diagonal).to(tensor.dtype)
 
 
-def _mixed_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def mixed_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return each row mixed with another one, each element with another one where all rows are the same."""
     rows = tensor.reshape(-1, tensor.shape[-1]) if tensor.dim() > 1 else tensor.reshape(1, -1)
     by_rows = not torch.equal(rows, rows[:1].expand_as(rows))
@@ -182,7 +189,8 @@ def _mixed_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
     return torch.lerp(rows, other, weights.expand_as(rows)).reshape(tensor.shape)
 
 
-def _mixed_up(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def mixed_up(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return the rows in another order, the elements where there is one row."""
     rows = tensor if tensor.shape[0] > 1 else tensor.reshape(-1)
     return rows[torch.randperm(rows.shape[0], generator=generator, device=generator.device)].view(tensor.shape)
 
@@ -215,18 +223,18 @@ def _gaps(tensor: torch.Tensor, order: int) -> tuple[torch.Tensor, torch.Tensor]
     return rising, gaps[..., :-1]
 
 
-def _has_room(tensor: torch.Tensor, order: int) -> bool:
+def has_room(tensor: torch.Tensor, order: int) -> bool:
     """Return whether another value fits anywhere; 0, 1, 2, … are dense."""
     return bool((_gaps(tensor, order)[1] > 0).any())
 
 
-def _moved(tensor: torch.Tensor, generator: torch.Generator, *, order: int) -> torch.Tensor:
+def moved(tensor: torch.Tensor, generator: torch.Generator, *, order: int) -> torch.Tensor:
     """Return every element but the ends moved towards its neighbour, so that the order stays."""
     rising, gaps = _gaps(tensor, order)
     steps = _random(gaps.shape, generator).to(torch.float64 if not tensor.is_floating_point() else tensor.dtype)
-    moved = rising.clone()
+    changed = rising.clone()
     if tensor.is_floating_point():
-        moved[..., 1:-1] = torch.maximum(rising[..., 1:-1] - steps * gaps, rising[..., :-2])
+        changed[..., 1:-1] = torch.maximum(rising[..., 1:-1] - steps * gaps, rising[..., :-2])
     else:
-        moved[..., 1:-1] -= (steps * (gaps + 1)).long().clamp_max(gaps).to(tensor.dtype)
-    return moved if order > 0 else moved.flip(-1)
+        changed[..., 1:-1] -= (steps * (gaps + 1)).long().clamp_max(gaps).to(tensor.dtype)
+    return changed if order > 0 else changed.flip(-1)

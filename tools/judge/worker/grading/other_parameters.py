@@ -1,0 +1,124 @@
+"""Other values for parameters and buffers, in the widest way that the reference takes: all at once, then by halves.
+
+One matrix that has to be definite says nothing of the weights beside it: each of them varies as widely as it may.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge.worker.grading.case import GIVEN, are_finite
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.signs import OUTSIDE
+from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.reference import Reference
+
+RANDOM_PARAMETERS = "random parameters"
+"""The name of the first attempt: all of them random at once."""
+_LIMIT_S = 10.0
+_MOST_HALVES = 48
+"""Attempts at the first way, half as many at each further one, and all within `_LIMIT_S`: what is refused together after
+that is given up one way together. One of 200 parameters takes some 20."""
+_MORE_DRAWS = 4
+"""Further draws on which a way has to be taken, once one was refused: some draws of a matrix are definite by chance."""
+_UNTRIED = "refused together with others, and not looked at alone for want of time"
+_REFUSED_DRAWS = "some of its other values are outside the reference's domain"
+
+Tried = Callable[[str, Callable[[], str]], str]
+"""Returns what an attempt gives, or why it is left out; the words name it."""
+
+
+class OtherParameters:
+    """Finds the way in which each parameter and buffer may vary beside the others."""
+
+    def __init__(
+        self,
+        source: SecretSource,
+        book: CaseBook,
+        reference: Reference,
+        tried: Tried,
+        *,
+        limit_s: float = _LIMIT_S,
+        most_halves: int = _MOST_HALVES,
+    ) -> None:
+        """Try nothing yet."""
+        self._source = source
+        self._weights = source.weights
+        self._book = book
+        self._reference = reference
+        self._tried = tried
+        self._until_s = time.perf_counter() + limit_s
+        self._halves_left = self._most_halves = most_halves
+        self._is_default_finite: bool | None = None
+        self._refused: dict[str, str] = {}  # in the way that is tried now
+
+    def settle(self) -> dict[str, str]:
+        """Return those that the reference takes with no other values, by name in the model with the reason."""
+        weights, kept = self._weights, dict[str, str]()
+        fragile = weights.fragile
+        if not weights.varied:
+            return kept
+        objection = self._objection(RANDOM_PARAMETERS, _MORE_DRAWS if fragile else 1)
+        is_likely = {n: n in fragile or not weights.defaults[n].is_floating_point() for n in weights.varied}
+        asked = sorted(weights.varied, key=is_likely.__getitem__)  # what is refused lies together
+        taken, way = frozenset[str](), 0
+        while objection:
+            self._halves_left, self._refused = self._most_halves >> way, {}
+            taken = self._taken_of_halves(asked, taken, way, objection)
+            for name in self._refused:
+                weights.give_up_way(name)
+            kept |= {name: why for name, why in self._refused.items() if name not in weights.varied}
+            asked, way = [name for name in self._refused if name not in kept], way + 1
+            objection = self._objection_to(asked, taken, way) if asked else ""
+        return kept
+
+    def _taken_of_halves(self, asked: Sequence[str], taken: frozenset[str], way: int, objection: str) -> frozenset[str]:
+        """Return `taken` and those that the reference takes beside them of what it refuses together."""
+        if len(asked) == 1 or self._halves_left <= 0 or time.perf_counter() > self._until_s:
+            self._refused |= dict.fromkeys(asked, objection if len(asked) == 1 else _UNTRIED)
+            return taken
+        middle = len(asked) // 2
+        for half in (asked[:middle], asked[middle:]):
+            refusal = self._objection_to(half, taken, way)
+            taken = self._taken_of_halves(half, taken, way, refusal) if refusal else taken.union(half)
+        return taken
+
+    def _objection_to(self, asked: Sequence[str], taken: frozenset[str], way: int) -> str:
+        self._halves_left -= 1
+        with self._weights.varying_only(taken.union(asked)):
+            return self._objection(f"other {', '.join(asked)}, way {way}", _MORE_DRAWS)
+
+    def _objection(self, what: str, draws: int) -> str:
+        return self._tried(what, lambda: self._refusal(what, draws))
+
+    def _refusal(self, what: str, draws: int) -> str:
+        """Return why the reference does not take the parameters as they vary now, "" when it does."""
+        self._book.forget_errors()
+        try:
+            if not self._book.make(GIVEN).is_finite and self._is_finite_by_default():
+                return OUTSIDE
+            with self._book.parameters_kept():
+                is_taken = all(self._takes_draw(f"{what}, draw {i}", in_places=i % 2 == 0) for i in range(draws))
+        except ProblemError as error:
+            return str(error).removeprefix("reference.py: ")
+        return "" if is_taken else _REFUSED_DRAWS
+
+    def _takes_draw(self, label: str, *, in_places: bool) -> bool:
+        """Return whether the reference takes another draw, with one place of each changed as between blocks."""
+        weights = self._weights
+        values = weights.random(label)
+        if in_places:
+            others = weights.random(f"{label}, others")
+            values |= {n: weights.with_one_place(n, values[n], others[n], f"{label}:{n}") for n in weights.varied}
+        self._book.place_parameters(values)
+        return are_finite(self._reference.run(self._source.given(label))) or not self._is_finite_by_default()
+
+    def _is_finite_by_default(self) -> bool:
+        if self._is_default_finite is None:
+            self._book.forget_errors()
+            with self._weights.varying_only(()):
+                self._is_default_finite = self._book.make(GIVEN).is_finite
+            self._book.forget_errors()
+        return self._is_default_finite

@@ -1,0 +1,212 @@
+"""The ways in which a parameter or buffer may vary, the widest first, and what each changes where little is to change.
+
+Random values around the default ones come first. What refuses those may need structure or a bound: a covariance has to be
+definite, a factor triangular, a rate near its default. Running the reference shows which way it takes.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from ridgeline.tools.judge.worker.inputs.structure import are_distinct, is_binary, is_symmetric, order_of
+from ridgeline.tools.judge.worker.inputs.transforms import random_index, with_one_slice
+from ridgeline.tools.judge.worker.inputs.variation import (
+    FACTORS,
+    Way,
+    factors_of,
+    has_room,
+    mixed_rows,
+    mixed_up,
+    moved,
+    scaled,
+    scaled_on_both_sides,
+    uniform_ways,
+    ways_below,
+    ways_to_vary,
+)
+
+Change = Callable[[torch.Tensor, torch.Tensor, torch.Generator], torch.Tensor]
+"""Returns a tensor with little of another draw in it, or otherwise changed as little."""
+
+_RANK = (
+    32  # of what is added to a definite matrix; a product of such matrices takes no time beside the reference's work
+)
+_ADDED = 0.5  # ... whose diagonal is this share of the mean diagonal element
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterWay:
+    """One way to vary a tensor: its draws, and the changes of one row and of one element that it allows."""
+
+    draw: Way
+    with_slice: Change
+    with_element: Change
+
+
+def ways_at_first(tensor: torch.Tensor, *, is_buffer: bool) -> tuple[ParameterWay, ...]:
+    """Return the ways that are known without looking at floating values closely: random ones; those of whole numbers."""
+    if tensor.is_floating_point():
+        return (RANDOM,) if _may_be_random(tensor, is_buffer=is_buffer) else ()
+    return _ways_of_whole(tensor) if _is_whole(tensor) else ()
+
+
+def ways_after_random(tensor: torch.Tensor) -> tuple[ParameterWay, ...]:
+    """Return the ways for floating values of which random ones are refused: structure that stays, then bounds."""
+    if not bool((tensor != 0).any()):
+        return tuple(map(_by_element, uniform_ways()))
+    if is_symmetric(tensor):
+        both = tuple(functools.partial(scaled_on_both_sides, factors=factors) for factors in FACTORS)
+        return (
+            ParameterWay(draw=_still_definite, with_slice=_with_one_halved, with_element=_with_one_halved),
+            _wholly(_mixed_on_both_sides),
+            *(ParameterWay(draw=way, with_slice=_with_one_scaled, with_element=_with_one_scaled) for way in both),
+            _wholly(_mixed_up_on_both_sides),
+        )
+    order = order_of(tensor)
+    in_order = (functools.partial(moved, order=order),) if order and has_room(tensor, order) else ()
+    scalings = tuple(functools.partial(scaled, factors=factors) for factors in FACTORS)
+    single = tensor.dim() == 0
+    return (
+        *map(_by_element, (*in_order, *scalings)),
+        *(() if single else (_by_element(mixed_rows), _wholly(mixed_up))),
+    )
+
+
+def has_fragile_structure(tensor: torch.Tensor) -> bool:
+    """Return whether random values break what a reference may need: some draws of a matrix are definite by chance."""
+    return tensor.is_floating_point() and (is_symmetric(tensor) or order_of(tensor) != 0)
+
+
+# ------------------------------------------------------------------------------------------------------------- first ways
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    return not tensor.is_complex() and not is_binary(tensor) and tensor.dtype != torch.bool
+
+
+def _may_be_random(tensor: torch.Tensor, *, is_buffer: bool) -> bool:
+    """Return whether a tensor may take random values: not a mask of zeros and ones, nor one of infinities."""
+    return bool(torch.isfinite(tensor).all()) and not (is_buffer and is_binary(tensor))
+
+
+def _ways_of_whole(tensor: torch.Tensor) -> tuple[ParameterWay, ...]:
+    """Return the ways in which whole numbers may vary; a single one stays above 0, which may leave nothing to compute."""
+    order = order_of(tensor)
+    ways = ways_to_vary(tensor, order) if tensor.numel() > 1 else ways_below(int(tensor), least=1)
+    if order:
+        return tuple(map(_wholly, ways))  # a part of another draw would break the order
+    change = _with_two_exchanged if are_distinct(tensor) else with_one_slice
+    return tuple(ParameterWay(draw=way, with_slice=change, with_element=change) for way in ways)
+
+
+def _randomized(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    if bool((tensor > 0).all()):
+        factors = 0.5 + torch.rand(tensor.shape, generator=generator, device=generator.device)
+        return tensor * factors.to(tensor.dtype)  # a variance stays one
+    spread = float(tensor.double().std()) if tensor.numel() > 1 else 0.0
+    noise = torch.randn(tensor.shape, generator=generator, device=generator.device) * (spread or 0.2)
+    return tensor + noise.to(tensor.dtype)
+
+
+def _still_definite(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return D (M + G G^T) D: as definite as the tensor, of which M is a mixture with a permutation of itself."""
+    size, diagonal = tensor.shape[-1], tensor.diagonal(dim1=-2, dim2=-1)
+    rank = min(size, _RANK)
+    drawn = torch.randn((size, rank), generator=generator, device=generator.device) / math.sqrt(rank)
+    added = _symmetric(drawn @ drawn.mT) * (
+        _ADDED * float(diagonal.double().mean())
+    )  # negative, where the tensor is negative definite
+    mixed = _mixed_on_both_sides(tensor, generator) + added.to(tensor.dtype)
+    return scaled_on_both_sides(mixed, generator, factors=FACTORS[0])
+
+
+def _mixed_on_both_sides(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return a mixture of a symmetric matrix with a permutation of its rows and columns: no less definite."""
+    weight = float(torch.rand((), generator=generator, device=generator.device))
+    return _symmetric(torch.lerp(tensor, _mixed_up_on_both_sides(tensor, generator), weight))
+
+
+def _symmetric(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a matrix that is symmetric to the last bit: sums of products round by their place."""
+    return tensor.tril() + tensor.tril(-1).mT
+
+
+def _mixed_up_on_both_sides(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    places = torch.randperm(tensor.shape[-1], generator=generator, device=generator.device)
+    return tensor[..., places, :][..., places]
+
+
+# ------------------------------------------------------------------------------------------------- changes of one place
+
+
+def _with_one_moved(tensor: torch.Tensor, _other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return a tensor with one element moved by three times its rms; one of positive numbers is halved instead."""
+    changed, place = tensor.clone(), random_index(tensor.shape, generator)
+    if bool((tensor > 0).all()):
+        changed[place] *= 0.5
+    else:
+        changed[place] += 3 * float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / math.sqrt(tensor.numel())
+    return changed
+
+
+def _with_one_element(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return a tensor with one element of `other` where the two differ: zeros that are structure do not."""
+    places = (tensor != other).flatten().nonzero().flatten()
+    if not places.numel():
+        return other
+    changed = tensor.clone()
+    place = places[random_index(places.shape, generator)]
+    changed.view(-1)[place] = other.reshape(-1)[place]
+    return changed
+
+
+def _with_two_exchanged(tensor: torch.Tensor, _other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return a permutation with two of its elements exchanged: it stays one."""
+    changed = tensor.flatten().clone()
+    first, second = torch.randperm(changed.numel(), generator=generator, device=generator.device)[:2]
+    changed[first], changed[second] = changed[second].clone(), changed[first].clone()
+    return changed.view(tensor.shape)
+
+
+def _with_one_halved(tensor: torch.Tensor, _other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return a symmetric matrix with one row and its column scaled: as definite as it was."""
+    factor = float(factors_of((1,), generator, FACTORS[0]))
+    return _scaled_at(tensor, random_index(tensor.shape[:-1], generator), factor)
+
+
+def _with_one_scaled(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return D A D with one element of D as `other` has it, which the two diagonals tell: within the bounds of both."""
+    index = random_index(tensor.shape[:-1], generator)
+    place = (*index, index[-1])
+    own, others = float(tensor[place]), float(other[place])
+    return _scaled_at(tensor, index, math.sqrt(others / own)) if own * others > 0 else other
+
+
+def _scaled_at(tensor: torch.Tensor, index: tuple[int, ...], factor: float) -> torch.Tensor:
+    changed = tensor.clone()
+    changed[index] *= factor
+    changed.mT[index] *= factor
+    return changed
+
+
+def _other(_tensor: torch.Tensor, other: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
+    return other
+
+
+def _by_element(way: Way) -> ParameterWay:
+    """Return a way whose rows and elements may come from another draw."""
+    return ParameterWay(draw=way, with_slice=with_one_slice, with_element=_with_one_element)
+
+
+def _wholly(way: Way) -> ParameterWay:
+    """Return a way of which a part of another draw would be no draw."""
+    return ParameterWay(draw=way, with_slice=_other, with_element=_other)
+
+
+RANDOM = ParameterWay(draw=_randomized, with_slice=with_one_slice, with_element=_with_one_moved)
+"""Random values around a tensor's own; positive ones stay positive."""
