@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.structure import are_distinct, is_binary, is_symmetric, order_of
+from ridgeline.tools.judge.worker.inputs.structure import are_distinct, is_binary, order_of
 from ridgeline.tools.judge.worker.inputs.transforms import random_index, with_one_slice
 from ridgeline.tools.judge.worker.inputs.variation import (
     FACTORS,
@@ -36,6 +36,7 @@ Change = Callable[[torch.Tensor, torch.Tensor, torch.Generator], torch.Tensor]
 _RANK = (
     32  # of what is added to a definite matrix; a product of such matrices takes no time beside the reference's work
 )
+_ROUNDING = 64  # last bits by which the halves of a symmetric matrix may differ
 _ADDED = 0.5  # ... whose diagonal is this share of the mean diagonal element
 
 
@@ -59,7 +60,7 @@ def ways_after_random(tensor: torch.Tensor) -> tuple[ParameterWay, ...]:
     """Return the ways for floating values of which random ones are refused: structure that stays, then bounds."""
     if not bool((tensor != 0).any()):
         return tuple(map(_by_element, uniform_ways()))
-    if is_symmetric(tensor):
+    if _is_nearly_symmetric(tensor):
         both = tuple(functools.partial(scaled_on_both_sides, factors=factors) for factors in FACTORS)
         return (
             ParameterWay(draw=_still_definite, with_slice=_with_one_halved, with_element=_with_one_halved),
@@ -79,7 +80,15 @@ def ways_after_random(tensor: torch.Tensor) -> tuple[ParameterWay, ...]:
 
 def has_fragile_structure(tensor: torch.Tensor) -> bool:
     """Return whether random values break what a reference may need: some draws of a matrix are definite by chance."""
-    return tensor.is_floating_point() and (is_symmetric(tensor) or order_of(tensor) != 0)
+    return tensor.is_floating_point() and (_is_nearly_symmetric(tensor) or order_of(tensor) != 0)
+
+
+def _is_nearly_symmetric(tensor: torch.Tensor) -> bool:
+    """Return whether a matrix is symmetric but for rounding: one of distances is made of sums in other orders."""
+    if tensor.dim() < 2 or not tensor.shape[-1] == tensor.shape[-2] > 1:
+        return False
+    limit = _ROUNDING * torch.finfo(tensor.dtype).eps * float(tensor.abs().max())
+    return bool(((tensor - tensor.mT).abs() <= limit).all())
 
 
 # ------------------------------------------------------------------------------------------------------------- first ways
