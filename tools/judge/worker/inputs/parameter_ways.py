@@ -34,7 +34,7 @@ Change = Callable[[torch.Tensor, torch.Tensor, torch.Generator], torch.Tensor]
 """Returns a tensor with little of another draw in it, or otherwise changed as little."""
 
 _RANK = (
-    32  # of what is added to a definite matrix; a product of such matrices takes no time beside the reference's work
+    32  # of what is added to a definite matrix: a product of such matrices takes no time beside the reference's work
 )
 _ROUNDING = 64  # last bits by which the halves of a symmetric matrix may differ
 _ADDED = 0.5  # ... whose diagonal is this share of the mean diagonal element
@@ -127,9 +127,8 @@ def _still_definite(tensor: torch.Tensor, generator: torch.Generator) -> torch.T
     size, diagonal = tensor.shape[-1], tensor.diagonal(dim1=-2, dim2=-1)
     rank = min(size, _RANK)
     drawn = torch.randn((size, rank), generator=generator, device=generator.device) / math.sqrt(rank)
-    added = _symmetric(drawn @ drawn.mT) * (
-        _ADDED * float(diagonal.double().mean())
-    )  # negative, where the tensor is negative definite
+    size_of_added = _ADDED * float(diagonal.double().mean())  # negative, where the tensor is negative definite
+    added = _symmetric(drawn @ drawn.mT) * size_of_added
     mixed = _mixed_on_both_sides(tensor, generator) + added.to(tensor.dtype)
     return scaled_on_both_sides(mixed, generator, factors=FACTORS[0])
 
