@@ -22,10 +22,10 @@ from ridgeline.tools.machine.process_use import IDLE_SHARE, SPIN_S, ProcessorTim
 from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again, trial_words
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.finding import Finding
-from ridgeline.tools.records.precision import NEAR_LIMIT, REPEAT_LIMIT, asked_of, strictness
+from ridgeline.tools.records.precision import NEAR_LIMIT, REPEAT_LIMIT, asked_of, loosest
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial, Verdict, factor_of
-from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, Interface, Label, PrecisionClass, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.wording import counted
@@ -344,16 +344,6 @@ class Verification:
             trials=tuple(trials),
             labels=tuple(labels),
         )
-
-
-def loosest(classes: list[PrecisionClass]) -> PrecisionClass | None:
-    """Return the loosest of the classes measured over the trials: that is the kernel's."""
-    if PrecisionClass.CRFM in classes:
-        return PrecisionClass.CRFM
-    graded = [c for c in classes if c in STRICTEST_FIRST]
-    if graded:
-        return max(graded, key=strictness)
-    return PrecisionClass.EXACT if classes else None
 
 
 def _not_run(skipped: SkippedTrial) -> Trial:

@@ -11,7 +11,7 @@ kernel alike. Where a row or an element comes near such a limit, what sums lose 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ridgeline.tools.errors import ProblemError
@@ -211,6 +211,14 @@ def gate_for(
         row=max(ROW_SLACK[precision] * nominal, multiple * worst.worst_row),
         element=max(ELEMENT_SLACK[precision] * nominal, multiple * worst.worst_element),
     )
+
+
+def loosest(classes: Iterable[PrecisionClass | None]) -> PrecisionClass | None:
+    """Return the loosest of classes, None where one is None, and of none: exact is the strictest, the 1e-2 rule the loosest."""
+    order = (PrecisionClass.EXACT, *STRICTEST_FIRST, PrecisionClass.CRFM)
+    given = list(classes)
+    known = [each for each in given if each is not None]
+    return max(known, key=order.index, default=None) if len(known) == len(given) else None
 
 
 def accepted_classes(tolerance: PrecisionClass, output_dtypes: tuple[str, ...]) -> tuple[PrecisionClass, ...]:

@@ -28,6 +28,7 @@ from ridgeline.tools.records.precision import (
     Gate,
     accepted_classes,
     gate_for,
+    loosest,
     strictness,
 )
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
@@ -100,7 +101,7 @@ class Grader:
         index = max(range(len(found)), key=lambda i: _how_near(found[i]), default=0)
         return Grade(
             errors=functools.reduce(Errors.merged, (d.errors for d in differences), Errors(overall=0.0)),
-            measured=_loosest([each.measured for each in found]),
+            measured=loosest(each.measured for each in found),
             gate=found[index].gate,
             passed=all(each.passed for each in found),
             passed_by=tuple(each.passed for each in found),
@@ -185,10 +186,3 @@ class Grader:
 
 def _how_near(grade: OutputGrade) -> tuple[bool, float]:
     return (not grade.passed, grade.nearest.factor if grade.nearest else -1.0)
-
-
-def _loosest(classes: list[PrecisionClass | None]) -> PrecisionClass | None:
-    """Return the loosest of classes, None where one is None; exact is the strictest, the 1e-2 rule the loosest."""
-    order = (PrecisionClass.EXACT, *STRICTEST_FIRST, PrecisionClass.CRFM)
-    known = [each for each in classes if each is not None]
-    return max(known, key=order.index, default=None) if len(known) == len(classes) else None
