@@ -21,6 +21,7 @@ from typing import Any
 from result import write_sizes
 
 from ridgeline.tools.judge.messages import PrepareMode
+from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.local.problem_session import ProblemSession
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.benchmark import time_alone
@@ -36,7 +37,7 @@ SIZES = {
     DeviceKind.CPU: ((8, 64), (128, 512), (1024, 1024), (8192, 1024)),
     DeviceKind.CUDA: ((256, 256), (4096, 2048), (16384, 16384), (65536, 32768)),
 }
-"""Some 20 us, 200 us, 2 ms and 20 ms on 2 cores, on an H200 from some 20 us of launches to 20 ms."""
+"""Some 20 us, 200 us, 2 ms and 20 ms on 2 cores, on an H200 from some 20 us of launches to 10 ms and more: see `fitted`."""
 MODES = (ReferenceMode.EAGER, ReferenceMode.COMPILE)
 SETTINGS = TimingSettings(rule=StoppingRule(smallest=20, largest=40, time_s=2.0))
 LOOP_S = 1.0
@@ -116,6 +117,17 @@ class PlainLoop:
         self._process.wait()
 
 
+def fitted(rows: int, cols: int, memory_bytes: int) -> int:
+    """Return the rows, halved until half of the device's memory holds what the judge has of them at least.
+
+    That are MIN_SETS sets of inputs and outputs in float32, and one of either in float64; the other half is for what the
+    reference makes on the way.
+    """
+    while 2 * rows * cols * (4 * MIN_SETS + 8) > memory_bytes / 2 and rows > 1:
+        rows //= 2
+    return rows
+
+
 def compare(rows: int, cols: int, mode: ReferenceMode, device: Device, repeats: int) -> dict[str, Any]:
     """Return the judge's and the loop's times of one size in one mode, and their ratio, medians over turns."""
     source = REFERENCE.format(rows=rows, cols=cols)
@@ -171,7 +183,8 @@ def main() -> None:
     arguments = parser.parse_args()
     device = detect_device(arguments.device)
     found = []
-    for rows, cols in SIZES[device.kind]:
+    for most_rows, cols in SIZES[device.kind]:
+        rows = fitted(most_rows, cols, device.memory_bytes)
         for mode in MODES[: 1 if arguments.eager else None]:
             found.append(compare(rows, cols, mode, device, arguments.repeats))
             print({name: value for name, value in found[-1].items() if name != "ratios"}, flush=True)
