@@ -72,9 +72,7 @@ def template_of(value: Any, name: str, source: str, specs: list[ArgSpec], taken:
         return {k: template_of(value[k], inner, place, specs, taken) for k, inner, place in named}
     name = unique_name(name, taken)
     if isinstance(value, torch.Tensor):
-        strange = _strangeness(value)
-        if strange:
-            raise BadReferenceError(f"{_FILE}: input {source} is {strange}, which kernels cannot read")
+        expect_readable(value, f"input {source}")
         index = sum(s.kind is ArgKind.TENSOR for s in specs)
         specs.append(tensor_spec(name, Role.INPUT, value, source, keep_strides=True))
         return _InputSlot(index)
@@ -132,6 +130,16 @@ def flat_outputs(result: Any) -> Tensors:
         if strange:
             raise BadReferenceError(f"{_FILE}: forward() returns {strange}, which kernels cannot write")
     return tensors
+
+
+def expect_readable(tensor: torch.Tensor, what: str) -> None:
+    """Check that a tensor is plain memory of a type that C has.
+
+    Raises:
+        BadReferenceError: it is not; the line begins with `what` it is.
+    """
+    if strange := _strangeness(tensor):
+        raise BadReferenceError(f"{_FILE}: {what} is {strange}, which kernels cannot read")
 
 
 def tensor_spec(name: str, role: Role, tensor: torch.Tensor, source: str, *, keep_strides: bool) -> ArgSpec:

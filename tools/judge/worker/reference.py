@@ -21,6 +21,7 @@ from ridgeline.tools.judge.worker.call_form import (
     Tensors,
     argument_names,
     c_name,
+    expect_readable,
     filled,
     flat_outputs,
     scalars_in,
@@ -65,8 +66,7 @@ class Reference:
         taken: set[str] = set()
         specs = self._describe_inputs(self._get_inputs(0), taken)
         self._written, self._result = self._find_written(self.draw_inputs(0))
-        for kind, named in ((Role.PARAMETER, self.model.named_parameters()), (Role.BUFFER, self.model.named_buffers())):
-            specs += [tensor_spec(unique_name(c_name(n), taken), kind, t, n, keep_strides=False) for n, t in named]
+        specs += self._describe_state(taken)
         specs += self._describe_outputs(self.run(self.draw_inputs(0)), taken, specs)
         self.signature = Signature(args=tuple(specs))
         self._double: torch.nn.Module | None = None
@@ -110,6 +110,14 @@ class Reference:
 
     def _is_same(self, copy: torch.Tensor, was: torch.Tensor) -> bool:
         return equal_bits(copy, was)
+
+    def _describe_state(self, taken: set[str]) -> list[ArgSpec]:
+        specs: list[ArgSpec] = []
+        for role, named in ((Role.PARAMETER, self.model.named_parameters()), (Role.BUFFER, self.model.named_buffers())):
+            for name, tensor in named:
+                expect_readable(tensor, f"{role} {name}")
+                specs.append(tensor_spec(unique_name(c_name(name), taken), role, tensor, name, keep_strides=False))
+        return specs
 
     def _describe_outputs(self, outputs: Tensors, taken: set[str], specs: Sequence[ArgSpec]) -> list[ArgSpec]:
         given = [s.name for s in specs if s.role is Role.INPUT and s.kind is ArgKind.TENSOR]

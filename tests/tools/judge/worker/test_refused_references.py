@@ -11,6 +11,12 @@ from ridgeline.tools.judge import hang_limit
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_judge")]
 
 
+def stateful(value: str) -> str:
+    """A reference that has a buffer of this value and does not read it."""
+    made = f"    def __init__(self):\n        super().__init__()\n        self.register_buffer('state', {value})\n"
+    return reference("x", "return x + 1", "torch.ones(4, 4)").replace("    def forward", f"{made}    def forward", 1)
+
+
 @pytest.mark.parametrize(
     ("source", "says"),
     [
@@ -54,6 +60,9 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_judge")]
         (reference("x", "return x", "torch.ones(4, 4).to_sparse()"), "input x is sparse_coo"),
         (reference("x", "return x.to_sparse()", "torch.ones(4, 4)"), "returns sparse_coo"),
         (reference("x", "return x", "torch.ones(4, 4, device='meta')"), "input x is on the meta device"),
+        (stateful("torch.eye(4).to_sparse()"), "buffer state is sparse_coo, which kernels cannot read$"),
+        (stateful("torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.qint8)"), "buffer state is qint8"),
+        (stateful("torch.ones(4).to(torch.float8_e4m3fn)"), "buffer state is float8_e4m3fn"),
         (reference("x", "return x[:0]", "torch.ones(4, 4)"), "only empty tensors"),
         (reference("x", "return x[x > 0]", "torch.randn(64, 64)"), r"forward\(\) gives float32 .* and then float32"),
         (reference("x", "return x", "torch.randn(int(torch.randint(9, 99, ())))"), r"get_inputs\(\) gives float32"),
