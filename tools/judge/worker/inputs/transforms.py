@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric
+from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric, mirrored
 
 _ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
 _INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
@@ -53,7 +53,7 @@ def whole_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
     )
     whole = drawn if finite is None else torch.where(finite, drawn, tensor)
     if is_symmetric(tensor):
-        whole = whole.tril() + whole.tril(-1).mT
+        whole = mirrored(whole)
     return torch.where(tensor == 0, tensor, whole) if has_structural_zeros(tensor) else whole
 
 
