@@ -120,17 +120,20 @@ def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
         "(torch.randn(16, 16) > 0).float()",
         "torch.full((16, 16), float('-inf')).triu(1)",
         "torch.randint(9, (16,))",
+        "(lambda a: (a + a.mT > 0).float())(torch.randn(16, 16))",
     ]
     renewed = Renewed(", ".join(inputs))
     renewed.renewal.kinds = TimedKinds(inputs=(kind,))
     renewed.source.inputs_of_signs = {kind: frozenset(range(4))}
+    renewed.source.inputs_apart = (frozenset({2, 7}),)
     renewed.changed()
     for index in renewed.renewal.trial_sets:
-        x, lower, symmetric, rising, mask, infinite, whole = renewed.memory.inputs[index]
+        x, lower, symmetric, rising, mask, infinite, whole, adjacent = renewed.memory.inputs[index]
         assert bool(torch.isfinite(x).all())
         assert torch.equal(lower, lower.tril()) and torch.equal(symmetric, symmetric.mT)
         assert order_of(rising) == 1 and is_binary(mask)
         assert torch.equal(infinite, torch.full((16, 16), -torch.inf).triu(1)) and int(whole.min()) >= 0
+        assert torch.equal(adjacent, adjacent.mT) and is_binary(adjacent)
 
 
 def test_a_distribution_on_which_the_reference_is_slow_is_for_blocks_that_do_not_count(

@@ -184,7 +184,7 @@ def scaled_on_both_sides(
 
 
 def _scaled_in_pairs(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return D A D with each pair of elements off the diagonal times a factor of its own: symmetric, with A's zeros, as definite.
+    """Return D A D with each pair of elements off the diagonal times a factor of its own: symmetric, and as definite as A.
 
     The factors are 1 - s + s * E / (2 * sqrt(n)), s = _PAIRED, E symmetric and uniform in -1 to 1, and 1 on the diagonal. E's
     largest eigenvalue is some 1.2 * sqrt(n), so that this matrix is definite, and its product with A by elements is as
