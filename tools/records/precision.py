@@ -198,6 +198,11 @@ class Gate:
         """Return whether a distance is beyond half of its limit."""
         return any(use.factor > NEAR_LIMIT for use in self.uses(errors))
 
+    def is_nearly_used_up(self, errors: Errors) -> bool:
+        """Return whether a row or an element is beyond half of its limit in an output that is right as a whole."""
+        overall, *worst = self.uses(errors)
+        return overall.is_within and any(use.factor > NEAR_LIMIT for use in worst)
+
     def uses(self, errors: Errors) -> tuple[LimitUse, LimitUse, LimitUse]:
         """Return each distance beside its limit."""
         return (
@@ -217,14 +222,14 @@ def gate_for(
 ) -> Gate:
     """Return a trial's gate for a class, given the class's own error on that trial.
 
-    `sums` is what `SUM_ERROR` does to the trial. `condition` is an output's
+    `sums` is what `SUM_ERROR` does to the trial; only the limits of rows and elements know it. `condition` is an output's
     relative change over that of its operands, 1 or more: of few numbers. `tightened` drops the nominal gate, so that only the
     multiple of the class's own error counts.
     """
     nominal, multiple = (0.0 if tightened else condition * NOMINAL_GATE[precision]), OWN_MULTIPLE[precision]
     worst = own.merged(sums) if sums else own
     return Gate(
-        overall=max(nominal, multiple * worst.overall),
+        overall=max(nominal, multiple * own.overall),
         row=max(ROW_SLACK[precision] * nominal, multiple * worst.worst_row),
         element=max(ELEMENT_SLACK[precision] * nominal, multiple * worst.worst_element),
     )

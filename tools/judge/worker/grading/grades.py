@@ -26,7 +26,6 @@ from ridgeline.tools.records.precision import (
     FEW_ELEMENTS,
     NEARLY_EQUAL,
     NOMINAL_GATE,
-    SUM_ERROR,
     Errors,
     Gate,
     accepted_classes,
@@ -198,17 +197,10 @@ class Grader:
         if precision is not PrecisionClass.FP64 and gate.is_near(errors) and errors.overall <= _HOPELESS:
             own = worst_of(own, self._plain_errors(case))
             gate = gate_of(own[index])
-        if is_few or not gate.is_near(errors) or errors.overall > _HOPELESS:
+        if is_few or not gate.is_nearly_used_up(errors):
             return gate
-        return gate_of(own[index], sums=self._sum_errors(case, index, precision))
-
-    def _sum_errors(self, case: Case, index: int, precision: PrecisionClass) -> Errors | None:
-        """Return what a class's sums lose of an output; of the whole it is the mean of several draws."""
-        found = self._book.sum_errors(case, precision)
-        if found is None:
-            return None
-        overall = self._book.condition_of(case, index) * SUM_ERROR[precision]
-        return replace(found[index], overall=max(found[index].overall, overall))
+        sums = self._book.sum_errors(case, precision)
+        return gate_of(own[index], sums=sums[index] if sums else None)
 
     def _plain_errors(self, case: Case) -> EachErrors | None:
         """Return what plain sums in float32 lose of a case, computed once; None when nothing can be told of it."""
