@@ -6,7 +6,7 @@ Only a softmax in fp8 is as wrong as noise.
 
 A trial's gate is a multiple of the class's own error on that very trial (the reference's operands rounded to the class,
 then computed in float64), and never below the class's nominal gate: inputs with a large mean lose digits in every
-kernel alike. Where a row or an element comes near such a limit, what sums lose counts as well (`SUM_ERROR`).
+kernel alike. Where an error comes near such a limit, what sums lose counts as well (`PLAIN_LANES`, `SUM_ERROR`).
 """
 
 from __future__ import annotations
@@ -79,6 +79,24 @@ large in every honest kernel. Their nominal gates are multiplied by their condit
 NEARLY_EQUAL = 0.1
 """Numbers that spread by less than this part of their norm are held to how they are conditioned too: each channel's variance is
 as large as the next one's, and what any sum loses of it is large beside the little by which they differ."""
+
+PLAIN_LANES = (8, 16)
+"""Lanes in which a plain kernel for a CPU adds up in float32. What the reference's own sums lose so counts as fp32's own error,
+where an error is near a limit."""
+
+LONGEST_LANE = 1 << 16
+"""... and the terms of each lane: who adds more of them has threads, or adds in blocks."""
+
+LAST_BITS = 2.0**-20
+"""Part of itself that each result in the reference may be nearer to zero where a rounding or a comparison follows: 16 units of
+float32. An element that moves as far as a whole step so may lie on either side of the boundary; one in tf32 is 2^8 times
+further off."""
+
+LAST_BITS_DRAWS = 16
+"""... and as many draws: one of three moves an element that honest kernels move to the other side, so 0.1 % are missed."""
+
+LAST_BITS_REACH = 2.0
+"""... and the multiple of an element's furthest draw by which that very element may be off: two steps in one row."""
 
 ROW_NORM_FLOOR = 1e-3
 """A row's error is taken over max(|row - mean(row)|, this x |row|), so that a nearly constant row does not explode."""
@@ -175,6 +193,10 @@ class Gate:
     def admits(self, errors: Errors) -> bool:
         """Return whether all three distances are within the gate."""
         return all(use.is_within for use in self.uses(errors))
+
+    def is_near(self, errors: Errors) -> bool:
+        """Return whether a distance is beyond half of its limit."""
+        return any(use.factor > NEAR_LIMIT for use in self.uses(errors))
 
     def is_nearly_used_up(self, errors: Errors) -> bool:
         """Return whether a row or an element is beyond half of its limit in an output that is right as a whole."""

@@ -61,6 +61,7 @@ class Case:
     )  # None: the class cannot hold these numbers
     sums: dict[PrecisionClass, EachErrors | None] = field(default_factory=dict)  # None: nothing can be told
     conditions: list[float] = field(default_factory=list)  # each output's condition number; empty: not asked for yet
+    plain: list[EachErrors | None] = field(default_factory=list)  # what plain sums lose; empty: not asked for yet
     fits: bool = True  # PyTorch's own output is finite wherever the expected one is: fp16 ends at 65504
 
     @property

@@ -38,6 +38,7 @@ from ridgeline.tools.judge.worker.grading.class_errors import (
 from ridgeline.tools.judge.worker.grading.small_rows import Moved
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
+from ridgeline.tools.judge.worker.inputs.structure import range_of_whole
 from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
@@ -247,7 +248,7 @@ class CaseBook:
 
     def _computed(self, name: str) -> Case:
         inputs, parameters = self.contents(name)
-        self._whole[name] = {i: whole for i, t in enumerate(inputs) if (whole := _range_of_whole(t))}
+        self._whole[name] = {i: whole for i, t in enumerate(inputs) if (whole := range_of_whole(t))}
         self.place_parameters(parameters)
         native = self._reference.run(inputs)
         expected = expected_of(self._reference, inputs, parameters, tuple(n.clone() for n in exact_of(native)))
@@ -272,6 +273,12 @@ class CaseBook:
             with self._scalars_of(case.name):
                 case.sums[precision] = sum_errors(self._reference, case, SUM_ERROR[precision])
         return case.sums[precision]
+
+    @contextlib.contextmanager
+    def running(self, case: Case) -> Iterator[Reference]:
+        """Yield the reference with a case's scalars."""
+        with self._scalars_of(case.name):
+            yield self._reference
 
     def condition_of(self, case: Case, index: int) -> float:
         """Return an output's relative change over that of its operands, computed once: 1 or more.
@@ -337,11 +344,3 @@ class CaseBook:
         finally:
             use_tf32(on=False)
         return errors_of(outputs, case.expected)
-
-
-def _range_of_whole(tensor: torch.Tensor) -> tuple[int, int] | None:
-    """Return the smallest and the largest of whole numbers, None of anything else."""
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or not tensor.numel():
-        return None
-    low, high = torch.aminmax(tensor if tensor.dtype.is_signed or tensor.dtype == torch.uint8 else tensor.long())
-    return int(low), int(high)

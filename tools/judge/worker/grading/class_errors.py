@@ -28,7 +28,7 @@ _TF32_DROPPED_BITS = 13  # tf32 keeps 10 of float32's 23 mantissa bits
 
 def rounding_errors(reference: Reference, case: Case, precision: PrecisionClass) -> EachErrors | None:
     """Return what rounding to a class does to each output of a case; None when the class cannot hold these numbers."""
-    return _floating_errors(rounded_outputs(reference, case, precision), case)
+    return floating_errors(rounded_outputs(reference, case, precision), case)
 
 
 def rounded_outputs(reference: Reference, case: Case, precision: PrecisionClass) -> Tensors:
@@ -44,7 +44,7 @@ def rounded_outputs(reference: Reference, case: Case, precision: PrecisionClass)
 def sum_errors(reference: Reference, case: Case, relative: float) -> EachErrors | None:
     """Return what operands that differ by twice this part of themselves do to a case; None where nothing can be told."""
     outputs = moved_outputs(reference, case, relative)
-    return None if outputs is None else _floating_errors(outputs, case)
+    return None if outputs is None else floating_errors(outputs, case)
 
 
 def condition_numbers(reference: Reference, case: Case) -> list[float]:
@@ -56,7 +56,7 @@ def condition_numbers(reference: Reference, case: Case) -> list[float]:
     squares: list[list[float]] = [[] for _ in case.expected]
     for seed in range(_CONDITION_DRAWS):
         outputs = moved_outputs(reference, case, relative, seed)
-        errors = None if outputs is None else _floating_errors(outputs, case)
+        errors = None if outputs is None else floating_errors(outputs, case)
         if errors is None:
             return [1.0] * len(case.expected)
         for found, each in zip(squares, errors, strict=True):
@@ -73,7 +73,7 @@ def double_errors(reference: Reference, case: Case) -> EachErrors | None:
     relative = SUM_ERROR[PrecisionClass.FP64]
     generator = torch.Generator(case.inputs[0].device).manual_seed(_CHOICE_SEED)
     outputs = tuple(e.values if e.is_exact else _moved(e.values, relative, generator) for e in case.expected)
-    by_outputs = _floating_errors(outputs, case)
+    by_outputs = floating_errors(outputs, case)
     return None if by_outputs is None else worst_of(by_outputs, sum_errors(reference, case, relative))
 
 
@@ -82,14 +82,18 @@ def moved_outputs(reference: Reference, case: Case, relative: float, seed: int =
 
     None where the reference does not compute in float64, or where it gives no number so close to the case's own.
     """
-    generator = torch.Generator(case.inputs[0].device).manual_seed(seed)
     try:
         with torch.no_grad():
-            inputs = tuple(_moved(t, relative, generator) for t in case.inputs)
-            parameters = {n: _moved(t, relative, generator) for n, t in case.parameters.items()}
-            return reference.run_double(inputs, parameters)
+            return reference.run_double(*moved_operands(case, relative, seed))
     except BadReferenceError:
         return None
+
+
+def moved_operands(case: Case, relative: float, seed: int) -> tuple[Tensors, dict[str, torch.Tensor]]:
+    """Return a case's inputs and parameters in float64, about half of them nearer to zero by twice this part."""
+    generator = torch.Generator(case.inputs[0].device).manual_seed(seed)
+    inputs = tuple(_moved(t, relative, generator) for t in case.inputs)
+    return inputs, {n: _moved(t, relative, generator) for n, t in case.parameters.items()}
 
 
 def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) -> torch.Tensor:
@@ -109,7 +113,7 @@ def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) ->
     return values.mul_(factors.bernoulli_(0.5, generator=generator).mul_(-2 * relative).add_(1).to(tensor.device))
 
 
-def _floating_errors(outputs: Tensors, case: Case) -> EachErrors | None:
+def floating_errors(outputs: Tensors, case: Case) -> EachErrors | None:
     """Return the errors of each output; integers and bools count as right."""
     floating = [(o, e) for o, e in zip(outputs, case.expected, strict=True) if not e.is_exact]
     found = errors_of(tuple(o for o, _ in floating), tuple(e for _, e in floating))

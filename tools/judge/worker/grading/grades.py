@@ -12,16 +12,18 @@ from dataclasses import dataclass, replace
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import Case
+from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.class_errors import worst_of
 from ridgeline.tools.judge.worker.grading.compare import Difference, Expected, compare
+from ridgeline.tools.judge.worker.grading.last_bits import excused
+from ridgeline.tools.judge.worker.grading.plain_sums import plain_errors
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
 from ridgeline.tools.judge.worker.grading.small_rows import kept_rows
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.precision import (
     CRFM_TOLERANCE,
     FEW_ELEMENTS,
-    NEAR_LIMIT,
     NEARLY_EQUAL,
     NOMINAL_GATE,
     Errors,
@@ -95,7 +97,7 @@ class Grader:
         """Return the grade of a case's outputs; `differences` are theirs, where they are known."""
         differences = differences or self.differences(outputs, case.expected)
         found = [
-            self._with_small_rows(case, i, outputs[i], self._grade_output(case, i, d))
+            self._with_small_rows(case, i, outputs[i], self._with_last_bits(case, i, outputs[i], d))
             for i, d in enumerate(differences)
         ]
         index = max(range(len(found)), key=lambda i: _how_near(found[i]), default=0)
@@ -125,6 +127,19 @@ class Grader:
         if kept.lost is None:
             return replace(grade, nearest=nearest_limit(grade.nearest, kept.use))
         return replace(grade, measured=None, passed=False, nearest=kept.use, lost=kept.lost)
+
+    def _with_last_bits(self, case: Case, index: int, output: torch.Tensor, difference: Difference) -> OutputGrade:
+        """Return the grade of an output; of what is left where last bits decide, if it is not right otherwise."""
+        grade = self._grade_output(case, index, difference)
+        is_hopeless = difference.errors.overall > _HOPELESS or difference.invalid_bools
+        if grade.passed or self._by_crfm[index] or is_hopeless or self._accepted[index][-1] is PrecisionClass.FP64:
+            return grade
+        with self._book.running(case) as reference:
+            for left in excused(reference, case, index, output):
+                found = self._grade_output(case, index, compare(left, case.expected[index]))
+                if found.passed:
+                    return found
+        return grade
 
     def _grade_output(self, case: Case, index: int, difference: Difference) -> OutputGrade:
         errors = difference.errors
@@ -164,24 +179,35 @@ class Grader:
     def _gate(self, case: Case, index: int, errors: Errors, precision: PrecisionClass) -> Gate:
         """Return an output's limits in a class; all 0 where it cannot hold these numbers.
 
-        They know what sums lose, and how few numbers are conditioned, only where these errors are near a limit that does not:
-        few ever are.
+        They know how few or nearly equal numbers are conditioned, and what sums lose, only where these errors are near a
+        limit that does not: few ever are.
         """
         own = self._book.own_errors(case, precision)
         if own is None:
             return Gate(overall=0.0, row=0.0, element=0.0)
-        gate_of = functools.partial(gate_for, precision, own[index], tightened=self._tightened[index])
-        gate = gate_of()
+        gate_of = functools.partial(gate_for, precision, tightened=self._tightened[index])
+        gate = gate_of(own[index])
+        if not gate.is_near(errors):
+            return gate
         want = case.expected[index]
         is_few = want.values.numel() < FEW_ELEMENTS
         if is_few or want.spread < NEARLY_EQUAL * want.norm:
-            if all(use.factor <= NEAR_LIMIT for use in gate.uses(errors)):
-                return gate
             gate_of = functools.partial(gate_of, condition=self._book.condition_of(case, index))
-        elif not gate.is_nearly_used_up(errors):
+            gate = gate_of(own[index])
+        if precision is not PrecisionClass.FP64 and gate.is_near(errors) and errors.overall <= _HOPELESS:
+            own = worst_of(own, self._plain_errors(case))
+            gate = gate_of(own[index])
+        if is_few or not gate.is_nearly_used_up(errors):
             return gate
-        sums = None if is_few else self._book.sum_errors(case, precision)
-        return gate_of(sums=sums[index] if sums else None)
+        sums = self._book.sum_errors(case, precision)
+        return gate_of(own[index], sums=sums[index] if sums else None)
+
+    def _plain_errors(self, case: Case) -> EachErrors | None:
+        """Return what plain sums in float32 lose of a case, computed once; None when nothing can be told of it."""
+        if not case.plain:
+            with self._book.running(case) as reference:
+                case.plain.append(plain_errors(reference, case))
+        return case.plain[0]
 
 
 def _how_near(grade: OutputGrade) -> tuple[bool, float]:

@@ -58,3 +58,11 @@ def are_distinct(tensor: torch.Tensor) -> bool:
 def in_order(tensor: torch.Tensor, order: int) -> torch.Tensor:
     """Return every row sorted as `order` says; the tensor itself for 0."""
     return tensor.sort(dim=-1, descending=order < 0).values if order else tensor
+
+
+def range_of_whole(tensor: torch.Tensor) -> tuple[int, int] | None:
+    """Return the smallest and the largest of whole numbers, None of anything else."""
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or not tensor.numel():
+        return None
+    low, high = torch.aminmax(tensor if tensor.dtype.is_signed or tensor.dtype == torch.uint8 else tensor.long())
+    return int(low), int(high)

@@ -1,0 +1,119 @@
+"""Numbers beside a boundary may fall to either side of it; who rounds more on the way is wrong all the same."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.tools.judge.worker.grading.judged import Judged
+
+from ridgeline.tools.judge.worker.grading.class_errors import rounded
+from ridgeline.tools.judge.worker.grading.last_bits import excused
+from ridgeline.tools.records.vocabulary import PrecisionClass
+
+SECRETS = (b"one", b"two", b"three")
+SIZES = [(256, 512), (32, 128)]
+LARGEST = 127
+
+
+def by_reciprocal(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    inverse = LARGEST / x.abs().amax(-1, keepdim=True)
+    return torch.round(x * inverse).clamp(-LARGEST, LARGEST), 1 / inverse
+
+
+def products(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    steps, scales = by_reciprocal(x)
+    return (steps @ w) * scales
+
+
+def problem(rows: int, depth: int, secret: bytes) -> Judged:
+    body = [
+        f"s = x.abs().amax(-1, keepdim=True) / {LARGEST}",
+        f"return (torch.round(x / s).clamp(-{LARGEST}, {LARGEST}) @ w) * s",
+    ]
+    return Judged("x, w", f"torch.randn({rows}, {depth}), torch.randn({depth}, 64)", *body, secret=secret)
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize(("rows", "depth"), SIZES)
+def test_rows_quantised_by_a_reciprocal_are_right(rows: int, depth: int, secret: bytes) -> None:
+    assert problem(rows, depth, secret).refused_in(products) == []
+
+
+@pytest.mark.parametrize(("rows", "depth"), SIZES)
+@pytest.mark.parametrize("precision", [PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16])
+def test_rows_quantised_in_less_are_wrong(rows: int, depth: int, precision: PrecisionClass) -> None:
+    judged = problem(rows, depth, b"secret")
+    for kernel in (
+        lambda x, w: products(rounded(x, precision), w),
+        lambda x, w: products(x, rounded(w, precision)),
+    ):
+        assert {"nominal_0", "nominal_1"} <= set(judged.refused_in(kernel))
+
+
+@pytest.mark.parametrize(("rows", "depth"), SIZES)
+def test_rows_quantised_without_one_of_a_thousand_numbers_or_always_downwards_are_wrong(rows: int, depth: int) -> None:
+    judged = problem(rows, depth, b"secret")
+
+    def without(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        some = x.clone()
+        some.view(-1)[::1000] = 0
+        return products(some, w)
+
+    def downwards(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        _, scales = by_reciprocal(x)
+        return (torch.floor(x / scales) @ w) * scales
+
+    for kernel in (without, downwards):
+        assert {"nominal_0", "nominal_1"} <= set(judged.refused_in(kernel))
+
+
+WHOLE = {
+    "int8": (
+        [f"s = x.abs().amax(-1, keepdim=True) / {LARGEST}", "return torch.round(x / s).to(torch.int8)"],
+        lambda x: by_reciprocal(x)[0].to(torch.int8),
+    ),
+    "mask": (["return x / x.norm(dim=-1, keepdim=True) > 0.04"], lambda x: x > 0.04 * (x * x).sum(-1, keepdim=True).sqrt()),
+    "argmax": (
+        ["return (x[:, None] * x[None]).sum(-1).fill_diagonal_(0).argmax(-1)"],
+        lambda x: (x @ x.t()).fill_diagonal_(0).argmax(-1),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("name", WHOLE)
+def test_integers_beside_a_boundary_may_be_either(name: str, secret: bytes) -> None:
+    body, kernel = WHOLE[name]
+    assert Judged("x", "torch.randn(256, 512)", *body, secret=secret).refused_in(kernel) == []
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_integers_of_rounded_operands_are_wrong(name: str) -> None:
+    body, kernel = WHOLE[name]
+    judged = Judged("x", "torch.randn(256, 512)", *body)
+    near = () if name == "argmax" else (PrecisionClass.TF32, PrecisionClass.FP16)  # no two of so few are so near
+    for precision in (*near, PrecisionClass.BF16):
+        assert "nominal_0" in judged.refused_in(lambda x, p=precision: kernel(rounded(x, p)))  # type: ignore[misc]
+
+
+def test_integers_that_are_far_from_a_boundary_are_exact() -> None:
+    body, kernel = WHOLE["int8"]
+    judged = Judged("x", "torch.randn(256, 512)", *body)
+
+    def off_by_one(x: torch.Tensor) -> torch.Tensor:
+        whole: torch.Tensor = kernel(x)  # type: ignore[assignment]
+        whole[7, 11] -= whole[7, 11].sign()
+        return whole
+
+    assert len(judged.refused_in(off_by_one)) >= 7
+
+
+def test_a_boundary_of_whole_numbers_stays_where_it_is() -> None:
+    judged = Judged("x", "torch.randint(0, 9, (64, 64)).float()", "return torch.where(x >= 4, x, -x)")
+    assert not judged.passes("nominal_0", lambda x: torch.where(x > 4, x, -x))
+
+
+def test_nothing_is_excused_where_nothing_jumps() -> None:
+    judged = Judged("x", "torch.randn(64, 64)", "return torch.softmax(x, -1) @ x")
+    case = judged.book.case("nominal_0")
+    assert list(excused(judged.reference, case, 0, case.expected[0].values)) == []

@@ -1,0 +1,105 @@
+"""Plain sums in float32, by 8 or 16 lanes, are right in every trial, and what does less is not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.tools.judge.worker.grading.judged import Judged, Kernel, sums_by_lanes
+
+from ridgeline.tools.judge.worker.grading.plain_sums import PlainSums, plain_sum
+
+SECRETS = (b"one", b"two", b"three")
+ROWS, WIDTH, CHANNELS = 64, 8192, 8
+Sum = Kernel
+L1 = ("return x.abs().sum(-1)", f"torch.randn({ROWS}, {4 * WIDTH})")
+KURTOSIS = (
+    "d = x - x.mean(-1, keepdim=True)\n        return d.pow(4).mean(-1) / d.pow(2).mean(-1) ** 2 - 3",
+    f"torch.randn({ROWS}, {WIDTH})",
+)
+SQUARES = ("return x.pow(2).mean((0, 1, 2))", f"torch.randn(16, 64, 64, {CHANNELS})")
+
+
+def l1(add: Sum) -> Kernel:
+    return lambda x: add(x.abs())
+
+
+def kurtosis(add: Sum) -> Kernel:
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        d = x - add(x)[:, None] / WIDTH
+        return add(d**4) / WIDTH / (add(d * d) / WIDTH) ** 2 - 3
+
+    return kernel
+
+
+def squares(add: Sum) -> Kernel:
+    return lambda x: add((x * x).reshape(-1, CHANNELS).t().contiguous()) / (x.numel() // CHANNELS)
+
+
+CASES = [(L1, l1), (KURTOSIS, kurtosis), (SQUARES, squares)]
+NAMES = ["l1", "kurtosis", "squares"]
+
+
+def by_16_lanes(terms: torch.Tensor) -> torch.Tensor:
+    return sums_by_lanes(terms, 16)
+
+
+def without_a_thousandth(terms: torch.Tensor) -> torch.Tensor:
+    return sums_by_lanes(terms[:, : -terms.shape[1] // 1024])
+
+
+def in_bf16(terms: torch.Tensor) -> torch.Tensor:
+    return sums_by_lanes(terms.bfloat16()).float()
+
+
+def in_fp16(terms: torch.Tensor) -> torch.Tensor:
+    return sums_by_lanes(terms.half()).float()
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize(("problem", "kernel"), CASES, ids=NAMES)
+def test_sums_by_few_lanes_in_float32_are_right(problem: tuple[str, str], kernel: object, secret: bytes) -> None:
+    judged = Judged("x", problem[1], problem[0], secret=secret)
+    for add in (sums_by_lanes, by_16_lanes):
+        assert judged.refused_in(kernel(add)) == []  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("add", [without_a_thousandth, in_bf16, in_fp16])
+@pytest.mark.parametrize(("problem", "kernel"), CASES, ids=NAMES)
+def test_sums_of_fewer_terms_or_in_less_are_wrong(problem: tuple[str, str], kernel: object, add: Sum) -> None:
+    judged = Judged("x", problem[1], problem[0])
+    assert "nominal_0" in judged.refused_in(kernel(add))  # type: ignore[operator]
+
+
+def test_channels_that_lie_side_by_side_may_be_lanes_themselves() -> None:
+    judged = Judged("x", SQUARES[1], SQUARES[0])
+
+    def one_after_the_other(x: torch.Tensor) -> torch.Tensor:
+        return sums_by_lanes((x * x).reshape(-1, CHANNELS).t(), 1) / (x.numel() // CHANNELS)
+
+    assert judged.refused_in(one_after_the_other) == []
+
+
+def test_a_plain_sum_adds_in_float32_by_its_lanes() -> None:
+    terms = torch.full((2, 1 << 12), 0.1)
+    lost = plain_sum(terms.double(), [1], 8) - terms.double().sum(-1)
+    torch.testing.assert_close(lost, sums_by_lanes(terms) - terms.double().sum(-1), rtol=0.1, atol=0.0)
+    assert not torch.equal(plain_sum(terms, [1], 8), plain_sum(terms, [1], 16))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x.sum()", "x.sum((0, 2), keepdim=True)", "x.mean(1)", "x.var()", "x.std((0, 1), correction=0)", "x.norm(dim=-1)",
+        "torch.cat(torch.var_mean(x, 2, keepdim=True))", "torch.linalg.vector_norm(x, 1, dim=0)", "x.norm(3)",
+        "torch.nn.functional.mse_loss(x, y)", "torch.nn.functional.huber_loss(x, y, reduction='sum', delta=0.5)",
+        "torch.nn.functional.smooth_l1_loss(x, y, reduction='none')",
+        "torch.nn.functional.binary_cross_entropy(x, y)", "x.sum(-1).cumsum(0)", "x.sum(dtype=torch.float64)",
+    ],
+)  # fmt: skip
+def test_every_reduction_is_the_same_but_for_its_last_bits(body: str) -> None:
+    x, y = torch.rand(6, 7, 9, dtype=torch.float64), torch.rand(6, 7, 9, dtype=torch.float64)
+    want = eval(body, {"x": x, "y": y, "torch": torch})
+    with PlainSums(8):
+        found = eval(body, {"x": x, "y": y, "torch": torch})
+    assert found.shape == want.shape and found.dtype is want.dtype
+    torch.testing.assert_close(found, want, rtol=1e-5, atol=1e-7)
