@@ -26,6 +26,7 @@ from ridgeline.tools.records.results import Trial, Verdict
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.deadline import Deadline
 
+DOCS = Path(__file__).parents[3] / "docs"
 TRIALS = ("nominal_0", "nominal_1", "shifted")
 
 
@@ -175,12 +176,18 @@ def calls_of(trials: Sequence[str], factor: float, **asked: int) -> int:
 
 
 def test_the_page_says_how_often_a_verification_calls_a_kernel() -> None:
-    page = " ".join((Path(__file__).parents[3] / "docs" / "interface.md").read_text(encoding="utf-8").split())
+    page = " ".join((DOCS / "interface.md").read_text(encoding="utf-8").split())
     least, five = calls_of(_LEAST, 0.1), calls_of(_FIVE_ARGUMENTS, 0.1)
     near, five_near = calls_of(_LEAST, 0.6), calls_of(_FIVE_ARGUMENTS, 0.6)
     assert f"at least {least} times ({len(_LEAST)} trials)" in page
     assert f"{five} times with five arguments ({len(_FIVE_ARGUMENTS)} trials)" in page
     assert f"{near} and {five_near} times near a limit" in page
+
+
+@pytest.mark.parametrize("page", ["judge.md", "cheats.md"])
+def test_the_pages_say_how_many_calls_go_unexamined(page: str) -> None:
+    low, high = verify._LATE_CALLS
+    assert f"{low} to {high - 1} unexamined calls" in (DOCS / page).read_text(encoding="utf-8")
 
 
 def test_a_kernel_of_four_seconds_a_call_is_judged_in_time_whatever_the_reference_takes() -> None:
