@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.errors import JudgeCrashed
+from ridgeline.tools.errors import TrustedProcessLost
 from ridgeline.tools.judge.messages import Renew
 from tests.tools.judge.worker.judging import judging, reference
 from tests.warm_judge import WarmJudges
@@ -27,6 +27,6 @@ def test_copies_are_processes_of_their_own_whose_end_is_told(warm_judges: WarmJu
     with warm_judges.starting(), judging(DOUBLES, tmp_path) as first, judging(DOUBLES, tmp_path) as second:
         assert first.pid != second.pid
         os.kill(first.pid, 9)
-        with pytest.raises(JudgeCrashed, match="signal 9"):
+        with pytest.raises(TrustedProcessLost, match="signal 9"):
             first.ask(Renew())
         second.ask(Renew())

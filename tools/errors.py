@@ -17,7 +17,7 @@ RidgelineError
 ├── DeviceAway              the search's device is on another machine: what needs it waits until the search is resumed there
 ├── OutOfBudget             what the search may use allows no further model call: it ends there, and can be resumed
 └── EngineError             ours or the machine's: a judge that died, a protocol broken; exit code 1
-    ├── JudgeCrashed        the trusted process went away; worth one retry
+    ├── TrustedProcessLost        the trusted process went away; worth one retry
     │   └── JudgeDied          its process ended while it was asked, by a crash or killed from outside
     ├── JudgeShortError     memory ran out in the judge, beside what a candidate may hold
     └── DeviceLostError     the reference lost the judge its GPU (a device-side assert); a new judge leaves that out
@@ -94,12 +94,12 @@ class EngineError(RidgelineError):
     """The engine failed in a way that no candidate should be able to cause."""
 
 
-class JudgeCrashed(EngineError):
-    """The judge's process died."""
+class TrustedProcessLost(EngineError):
+    """A process that no candidate can reach died or hung: the judge, the evaluator or the reference's own runner."""
 
 
-class JudgeDied(JudgeCrashed):
-    """The judge's process ended while it was asked, without a word; it neither hung nor told why it can go on no more."""
+class JudgeDied(TrustedProcessLost):
+    """The judge's process ended while it was asked. It neither hung nor said why."""
 
 
 class JudgeShortError(EngineError):

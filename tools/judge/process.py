@@ -16,11 +16,11 @@ from ridgeline.tools.errors import (
     BadReferenceError,
     DeviceLostError,
     EngineError,
-    JudgeCrashed,
     JudgeDied,
     JudgeShortError,
     NoRoomError,
     RidgelineError,
+    TrustedProcessLost,
 )
 from ridgeline.tools.judge.connection import JudgeConnection
 from ridgeline.tools.judge.hang_limit import hung_line, reference_limit_s
@@ -110,7 +110,7 @@ class JudgeProcess:
 
         Raises:
             ProblemError: the reference cannot be judged; one line says why.
-            JudgeCrashed: the process went away.
+            TrustedProcessLost: the process went away.
         """
         self.device_kind = problem.device.kind
         self._left_out = set() if left_out is None else left_out
@@ -214,7 +214,7 @@ class JudgeProcess:
 
         Raises:
             RidgelineError: the judge's own failure, as the reply's code names it.
-            JudgeCrashed: the process went away or did not answer in time.
+            TrustedProcessLost: the process went away or did not answer in time.
         """
         self.cont()
         try:
@@ -325,7 +325,7 @@ def _too_late(request: Request[Any], timeout_s: float) -> RidgelineError:
         return BadReferenceError(
             f"reference.py: not judged within {timeout_s:.0f} s: it is too slow here; make its sizes smaller"
         )
-    return JudgeCrashed(f"the judge did not answer {operation(type(request))} within {timeout_s:.0f} s")
+    return TrustedProcessLost(f"the judge did not answer {operation(type(request))} within {timeout_s:.0f} s")
 
 
 def _hung(where: str, limit_s: float) -> BadReferenceError:

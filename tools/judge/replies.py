@@ -11,11 +11,11 @@ from ridgeline.tools.errors import (
     DeviceError,
     DeviceLostError,
     EngineError,
-    JudgeCrashed,
     JudgeShortError,
     NoRoomError,
     ProblemError,
     RidgelineError,
+    TrustedProcessLost,
 )
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.error_map import ErrorMap
@@ -47,7 +47,7 @@ _RAISED: dict[JudgeFailureCode, type[RidgelineError]] = {  # a subclass before i
     JudgeFailureCode.PROBLEM: ProblemError,
     JudgeFailureCode.DEVICE: DeviceError,
     JudgeFailureCode.DEVICE_LOST: DeviceLostError,
-    JudgeFailureCode.JUDGE_LOST: JudgeCrashed,
+    JudgeFailureCode.JUDGE_LOST: TrustedProcessLost,
     JudgeFailureCode.SHORT: JudgeShortError,
     JudgeFailureCode.ENGINE: EngineError,
 }
@@ -181,12 +181,12 @@ class Changed(Record):
 class Renewed(Record):
     """Slowdown of new contents: their time / their time before any candidate was there; 0 on a CPU.
 
-    `telling` are the sets whose contents are those of a trial and not nominal: their outputs tell most. `kinds` are their
+    `trial_sets` are the sets whose contents are those of a trial and not nominal: their outputs tell most. `kinds` are their
     contents' names, in the same order, and `parameter_kind` is that of the parameters, "" for ordinary ones.
     """
 
     slowdown: float
-    telling: tuple[int, ...] = ()
+    trial_sets: tuple[int, ...] = ()
     kinds: tuple[str, ...] = ()
     parameter_kind: str = ""
 

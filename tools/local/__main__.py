@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, DescribeTask, ProfileTask, Task, VerifyTask
-from ridgeline.tools.errors import JudgeCrashed, RidgelineError
+from ridgeline.tools.errors import RidgelineError, TrustedProcessLost
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.lifeline import end_with_parent
 from ridgeline.tools.machine.os_errors import LOG_FORMAT, as_told
@@ -50,7 +50,7 @@ def answer(evaluator: Evaluator, request: dict[str, Any]) -> dict[str, Any]:
         return {"id": request["id"], "result": handle(evaluator, kind.from_json(request["body"])).to_json()}
     except RidgelineError as error:
         told = error
-        if isinstance(error, JudgeCrashed):
+        if isinstance(error, TrustedProcessLost):
             evaluator.forget_judge()
     except _MACHINE_FAULTS as error:
         logger.exception("%s failed", request.get("task"))

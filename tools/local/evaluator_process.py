@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.tools.engine import Task
-from ridgeline.tools.errors import EngineError, JudgeCrashed
+from ridgeline.tools.errors import EngineError, TrustedProcessLost
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.python_env import python_command
 from ridgeline.tools.records.problem import Device
@@ -128,10 +128,10 @@ async def _exchange(process: asyncio.subprocess.Process, request: dict[str, Any]
         await process.stdin.drain()
         line = await process.stdout.readline()
     except (BrokenPipeError, ConnectionResetError, ValueError) as error:
-        raise JudgeCrashed(f"{request['task']}: the evaluator broke off: {error}") from error
+        raise TrustedProcessLost(f"{request['task']}: the evaluator broke off: {error}") from error
     if not line.endswith(b"\n"):
         code = await process.wait()
-        raise JudgeCrashed(f"{request['task']}: the evaluator ended with status {code}")
+        raise TrustedProcessLost(f"{request['task']}: the evaluator ended with status {code}")
     return _parse(line, request["id"])
 
 

@@ -73,7 +73,7 @@ class ProblemSession:
 
         Raises:
             ProblemError: the reference cannot be judged.
-            JudgeCrashed: the judge went away.
+            TrustedProcessLost: the judge went away.
         """
         self._judge = self.start_another_judge(problem)
 

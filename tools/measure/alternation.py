@@ -23,7 +23,7 @@ from ridgeline.tools.measure.singles import (
     Look,
     has_late_singles,
     look,
-    untold,
+    undecided,
     worked_ahead,
 )
 from ridgeline.tools.measure.statistics import PairedRatio
@@ -51,7 +51,7 @@ def warm_up(ours: TimedSide, theirs: TimedSide, settings: TimingSettings) -> Non
         with faults_of(timed.contender):
             timed.warm_up(settings.warm_up)
             timed.threads = thread_count(timed.side.pid)
-            if timed.is_tracked:
+            if timed.is_candidate:
                 expect_idle(timed.side, settings.idle_s)
             timed.side.stop()
 
@@ -64,12 +64,12 @@ class AlternatingRun:
         self._ours, self._theirs = ours, theirs
         self._rule = settings.rule
         self.planner = planner_of(ours.judge, settings.block_s, ours, theirs)
-        for timed, _ in self._tracked():
+        for timed, _ in self._candidates():
             timed.coverage = Coverage(
                 kinds=ours.judge.problem.timed_kinds, least=settings.checks if self.planner.most_calls > 1 else 1
             )
         self._changing = [
-            (ChangingBlocks(timed=timed, planner=self.planner), other) for timed, other in self._foresighted()
+            (ChangingBlocks(timed=timed, planner=self.planner), other) for timed, other in self._able_to_work_ahead()
         ]
 
     def alternate(self) -> PairedRatio:
@@ -98,7 +98,7 @@ class AlternatingRun:
             Distrusted: it does, in LATE_LOOKS looks.
             EngineError: the machine is too busy to tell.
         """
-        for timed, other in self._foresighted():
+        for timed, other in self._able_to_work_ahead():
             while len(timed.singles) < SINGLES:
                 self._block(timed, other, 1, BlockKind.SINGLE)
             if has_late_singles(timed):
@@ -116,7 +116,7 @@ class AlternatingRun:
             if late == LATE_LOOKS:
                 with faults_of(timed.contender):
                     raise worked_ahead(timed)
-        raise untold(timed)
+        raise undecided(timed)
 
     def _run_singles(self, timed: TimedSide, other: TimedSide) -> None:
         """Run blocks of one call anew, of both sides in turns with the looked-at side's long ones."""
@@ -129,7 +129,7 @@ class AlternatingRun:
 
     def expect_every_kind(self) -> None:
         """Grade outputs on the kinds of contents that no other block had, or too few of them: see coverage.py."""
-        for timed, other in self._tracked():
+        for timed, other in self._candidates():
             while timed.coverage.due():
                 self._cover(timed, other)
 
@@ -162,24 +162,24 @@ class AlternatingRun:
 
     def _maybe_uncounted(self) -> None:
         """Run blocks that do not count now and then, so that a candidate cannot tell which block it is in."""
-        for timed, other in self._foresighted():
+        for timed, other in self._able_to_work_ahead():
             if len(timed.singles) < SINGLES and self.inspector.rng.random() < 1 / 2:
                 self._block(timed, other, 1, BlockKind.SINGLE)
-        for timed, other in self._tracked():
+        for timed, other in self._candidates():
             if timed.blocks and timed.coverage.due() and self.inspector.rng.random() < _COVERED_SHARE:
                 self._cover(timed, other)
         for blocks, other in self._changing:
             if blocks.timed.blocks and self.inspector.rng.random() < 1 / 2:
                 self._look(blocks, other, blocks.n_changed + 1)
 
-    def _tracked(self) -> list[tuple[TimedSide, TimedSide]]:
+    def _candidates(self) -> list[tuple[TimedSide, TimedSide]]:
         """Return the candidates, each with the other side."""
         sides = ((self._ours, self._theirs), (self._theirs, self._ours))
-        return [(timed, other) for timed, other in sides if timed.is_tracked]
+        return [(timed, other) for timed, other in sides if timed.is_candidate]
 
-    def _foresighted(self) -> list[tuple[TimedSide, TimedSide]]:
+    def _able_to_work_ahead(self) -> list[tuple[TimedSide, TimedSide]]:
         """Return the candidates that could work ahead, each with the other side: none where a block is one call."""
-        return self._tracked() if self.planner.most_calls > 1 else []
+        return self._candidates() if self.planner.most_calls > 1 else []
 
     def _block(self, timed: TimedSide, other: TimedSide, calls: int, kind: BlockKind = BlockKind.COUNTED) -> None:
         plan = self.planner.draw(calls, kind)
@@ -191,6 +191,6 @@ class AlternatingRun:
         with faults_of(timed.contender):
             timed.run_block(plan)
             timed.side.stop()
-            if not timed.is_tracked:
+            if not timed.is_candidate:
                 return
             self.inspector.inspect(timed, plan)

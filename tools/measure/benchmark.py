@@ -64,9 +64,11 @@ def time_candidate(
     Raises whatever a side raises when it dies.
     """
     started = time.perf_counter()
-    ours = TimedSide(side=candidate, judge=judge, is_tracked=True, collect=collect, cost=cost, observe=observe)
+    ours = TimedSide(side=candidate, judge=judge, is_candidate=True, collect=collect, cost=cost, observe=observe)
     theirs = _trusted(reference, judge, observe)
-    ours.trusted = theirs.trusted if collect else None  # who has outputs to collect is a runner of the same program
+    ours.costs_from = (
+        theirs.costs_from if collect else None
+    )  # who has outputs to collect is a runner of the same program
     try:
         warm_up(ours, theirs, settings)
         run = AlternatingRun(ours, theirs, settings)
@@ -110,7 +112,7 @@ def compare_sides(
         TimedSide(
             side=each,
             judge=judge,
-            is_tracked=True,
+            is_candidate=True,
             contender=i,
             collect=collect,
             cost=cost,
@@ -180,8 +182,8 @@ def time_alone(
 
 
 def _trusted(side: ReferenceSide, judge: JudgeProcess, observe: Callable[[], GpuState] = GpuState) -> TimedSide:
-    timed = TimedSide(side=side, judge=judge, is_tracked=False, observe=observe)
-    timed.trusted = timed if side.is_apart else None
+    timed = TimedSide(side=side, judge=judge, is_candidate=False, observe=observe)
+    timed.costs_from = timed if side.is_apart else None
     return timed
 
 

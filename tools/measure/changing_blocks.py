@@ -220,7 +220,7 @@ def _expect_returned(watch: TicketWatch) -> None:
     Raises:
         Distrusted: one was.
     """
-    late = watch.changed_since()
+    late = watch.set_changed_late()
     if late is not None:
         reason = (
             f"when the next call's ticket had been taken, the output of set {late} was yet to be made: it takes tickets "

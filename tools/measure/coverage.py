@@ -35,8 +35,8 @@ class Coverage:
         fewest = min(self.graded[kind] for kind in used.values())
         return rng.choice([index for index, kind in used.items() if self.graded[kind] == fewest])
 
-    def note(self, chosen: Sequence[int], telling: Mapping[int, str], parameter_kind: str) -> None:
+    def note(self, chosen: Sequence[int], trial_sets: Mapping[int, str], parameter_kind: str) -> None:
         """Count the outputs of a block that were graded: by their own contents, and by the block's parameters."""
-        self.graded.update(telling[index] for index in chosen if index in telling)
+        self.graded.update(trial_sets[index] for index in chosen if index in trial_sets)
         if parameter_kind:
             self.graded[parameter_kind] += len(chosen)

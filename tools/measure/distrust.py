@@ -69,11 +69,11 @@ class Inspector:
             return (sets[-1],) if self.rng.random() < 1 / 3 else (self.rng.choice(sets),)
         return (*self.rng.sample(sets[:-1], count - 1), sets[-1])
 
-    def with_telling(
+    def with_trial_contents(
         self, chosen: tuple[int, ...], timed: TimedSide, sets: Sequence[int], *, all_of_them: bool = False
     ) -> tuple[int, ...]:
         """Return the sets to check: the chosen ones and, of those used, one with the contents of a trial, or all."""
-        used = {index: kind for index, kind in timed.telling.items() if index in sets}
+        used = {index: kind for index, kind in timed.trial_sets.items() if index in sets}
         if not used:
             return chosen
         told = tuple(used) if all_of_them else (timed.coverage.rarest(used, self.rng),)
@@ -86,7 +86,7 @@ class Inspector:
         whose contents are those of a trial.
         """
         is_extra = plan.kind is BlockKind.EXTRA
-        chosen = self.with_telling(self.choose(plan.sets), timed, plan.sets, all_of_them=is_extra)
+        chosen = self.with_trial_contents(self.choose(plan.sets), timed, plan.sets, all_of_them=is_extra)
         more = thread_count(timed.side.pid) - timed.threads
         if more > 0:
             raise Distrusted(
@@ -102,7 +102,7 @@ class Inspector:
             trial = self.judge.ask(Check(set_index=index))
             if not trial.passed:
                 raise wrong_output(trial, index)
-        timed.coverage.note(chosen, timed.telling, timed.parameter_kind)
+        timed.coverage.note(chosen, timed.trial_sets, timed.parameter_kind)
         self._expect_unasked(plan.unasked)
         if timed.collect:
             timed.side.rest()  # every output has been looked at, and the contents that come next do not exist yet
@@ -184,10 +184,10 @@ def expect_drained(slowdown: float, *sides: TimedSide) -> None:
     for timed in sides:
         waited = median(timed.waits_s)
         if waited > BUSY_S:
-            when = "after a block" if timed.is_tracked else "before a block of PyTorch's"
+            when = "after a block" if timed.is_candidate else "before a block of PyTorch's"
             reason = f"{when} the GPU was busy for {1e3 * waited:.3g} ms: work goes on after a call has returned"
             raise Distrusted(ReasonCode.BACKGROUND_WORK, reason)
-        if not timed.is_tracked:
+        if not timed.is_candidate:
             _expect_undisturbed(timed)
 
 

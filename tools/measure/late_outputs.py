@@ -27,11 +27,11 @@ from ridgeline.tools.runner.process import RunnerProcess
 RANDOM_ONES = 3
 """Outputs collected of a block's calls before the last one."""
 COPIES = 2.0
-"""Collecting an output may take as many of the judge's own copies of it, out and back,"""
+"""Collecting an output may take COPIES * the judge's own copy + SHARE_OF_CALL * a call + REQUEST_S. The copies go out and
+back."""
 SHARE_OF_CALL = 0.25
-"""and this part of a call,"""
 REQUEST_S = 5e-4
-"""and this long: a stopped process goes on and answers."""
+"""The time in which a stopped process goes on and answers."""
 DROPPED = 1 / 8
 """Part of the blocks, the slowest, that does not count: a clock measures other programs' work too."""
 

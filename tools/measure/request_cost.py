@@ -97,7 +97,7 @@ def usual_ticket_s(loop: Callable[[Sequence[int]], LoopTime], judge: JudgeProces
 
     It is 0 where tickets are taken while the device works, and where blocks have few calls.
     """
-    if TIMED_DEVICES[judge.device_kind].hides_tickets or calls < MANY_CALLS:
+    if TIMED_DEVICES[judge.device_kind].is_asynchronous or calls < MANY_CALLS:
         return 0.0
     sets = range(calls)
     loop(sets)  # does things for the first time

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ridgeline.tools.errors import JudgeCrashed
+from ridgeline.tools.errors import TrustedProcessLost
 from ridgeline.tools.judge.messages import Loop
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.records.reference_mode import MODES_ON, ReferenceMode
@@ -93,7 +93,7 @@ class ReferenceInRunner:
         """Time a call of the reference on each set.
 
         Raises:
-            JudgeCrashed: its process ended, which no candidate can cause.
+            TrustedProcessLost: its process ended, which no candidate can cause.
             ContentsRefusedError: it refuses the contents of a set, in the judge too.
         """
         return self._rested(lambda: self._runner.loop(sets), sets)
@@ -102,7 +102,7 @@ class ReferenceInRunner:
         """Time a loop without its calls.
 
         Raises:
-            JudgeCrashed: as `loop` does.
+            TrustedProcessLost: as `loop` does.
             ContentsRefusedError: it refuses those of the first set, on which it is called once for a result.
         """
         return self._rested(lambda: self._runner.loop(sets, is_empty=True), (0,))
@@ -114,7 +114,7 @@ class ReferenceInRunner:
         except RunnerFailure as failure:
             if not failure.was_killed:  # the judge holds the same contents, and knows what a refusal is
                 ReferenceInJudge(self._judge).loop(called)
-            raise JudgeCrashed(f"the reference's own runner failed: {failure}") from failure
+            raise TrustedProcessLost(f"the reference's own runner failed: {failure}") from failure
         return took
 
     def calls_begun(self) -> int:

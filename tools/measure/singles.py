@@ -30,9 +30,9 @@ SINGLE_EXCESS_SHARE = 0.5
 """A block of one call may take a call of a long block, this share of one and this time more: going on after a stop costs
 0.05 to 0.3 ms. Work for a whole block takes about 12 ms. Of processor time it may take as much more on each core."""
 OTHERS_WORK_SHARE = 1 / 3
-"""A long block takes more processor time than a block of one call, by the work of its other calls. Where that is less than this
-part of their time at the best pace that was seen, it is proof: their work was done in the block of one call too. However long
-threads wait, and spin meanwhile for others that wait, they do so in long blocks no less, and the difference is work."""
+"""A long block takes more processor time than a block of one call, by the work of its other calls. Where it takes less than
+this share more of what those calls take at the best pace seen, their work was done in the block of one call. Threads that
+wait, or spin for others that wait, do so in long blocks no less: only work makes the difference."""
 LATE_LOOKS = 3
 """Looks, of 2 * SINGLES blocks a side, in which a candidate has to work ahead, and none in which it is even."""
 MOST_LOOKS = 8
@@ -49,7 +49,7 @@ class Look(StrEnum):
 
     EVEN = "even"  # each call does its own work
     AHEAD = "ahead"  # one call does the work of others
-    UNTOLD = "untold"  # the machine does not let it be seen
+    UNDECIDED = "undecided"  # the machine does not let it be seen
 
 
 def has_late_singles(timed: TimedSide) -> bool:
@@ -64,11 +64,10 @@ def look(timed: TimedSide, other: TimedSide) -> Look:
     if _works_on_processors(timed):
         return _look_at_work(timed, other)
     granted_s = _granted_s(_excesses_s(other, other.blocks))
-    if not _is_late(
-        timed, timed.beside, granted_s=granted_s, percent=50
-    ):  # only a clock says it: most blocks have to be
+    # A GPU's work shows on the clock alone: half of the blocks have to be late, not a quarter.
+    if not _is_late(timed, timed.beside, granted_s=granted_s, percent=50):
         return Look.EVEN
-    return Look.UNTOLD if are_held_up(other.singles) else Look.AHEAD
+    return Look.UNDECIDED if are_held_up(other.singles) else Look.AHEAD
 
 
 def worked_ahead(timed: TimedSide) -> Distrusted:
@@ -80,7 +79,7 @@ def worked_ahead(timed: TimedSide) -> Distrusted:
     return Distrusted(ReasonCode.WORKED_AHEAD, f"{reason}: work for later calls is done ahead, or put off to the last")
 
 
-def untold(timed: TimedSide) -> EngineError:
+def undecided(timed: TimedSide) -> EngineError:
     """Return the fault of a machine on which it does not show whether a side works ahead."""
     return EngineError(
         f"the machine is too busy to time this kernel: {_clocks_words(timed)}, and whether that is work or waiting does not "
@@ -105,10 +104,10 @@ def _look_at_work(timed: TimedSide, other: TimedSide) -> Look:
     others_call_s = _work_s(other.blocks)
     granted_s = _granted_s([block.ran_s - others_call_s for block in other.singles])
     if _ahead_s(timed.singles) <= _most_work_s(timed, timed.beside) + granted_s:
-        return Look.UNTOLD if is_late and not is_explained else Look.EVEN
+        return Look.UNDECIDED if is_late and not is_explained else Look.EVEN
     if _leaves_others_nothing(timed) or (is_late and not is_explained):
         return Look.AHEAD
-    return Look.UNTOLD if is_late or are_held_up([*timed.singles, *timed.beside]) else Look.EVEN
+    return Look.UNDECIDED if is_late or are_held_up([*timed.singles, *timed.beside]) else Look.EVEN
 
 
 def _leaves_others_nothing(timed: TimedSide) -> bool:

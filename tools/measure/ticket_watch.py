@@ -54,7 +54,7 @@ class TicketWatch:
         """Sleep until it is time for another look, and return whether the block goes on."""
         return not self.ended.wait(self.rng.uniform(0.5, 1.5) * self.block_s / LOOKS)
 
-    def changed_since(self) -> int | None:
+    def set_changed_late(self) -> int | None:
         """Return a set whose output was made after its call should have returned, None for none; the block has ended."""
         for each in self._glimpses:
             if self.side.glimpse(each.set_index, each.share) != each.seen:

@@ -29,7 +29,7 @@ class TimedDevice:
     has_own_clock: bool  # a runner's own clock is the device's, and so a witness of the parent's
     works_on_processors: bool  # all work is processor time of the runner's: see singles.py
     changes_within_blocks: bool  # the judge can write contents while a candidate works: see changing_blocks.py
-    hides_tickets: bool  # a call returns before its work is done, and the loop goes on meanwhile
+    is_asynchronous: bool  # a call returns before its work is done, and the loop goes on meanwhile
     times_reference_apart: bool  # eager PyTorch runs in a runner of its own, as a candidate does: see sides.py
     has_graphs: bool  # a kernel's calls can be recorded and replayed without their launches
 
@@ -46,7 +46,7 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
         has_own_clock=False,
         works_on_processors=True,
         changes_within_blocks=True,
-        hides_tickets=False,
+        is_asynchronous=False,
         times_reference_apart=True,
         has_graphs=False,
     ),
@@ -64,7 +64,7 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
         has_own_clock=True,
         works_on_processors=False,
         changes_within_blocks=False,
-        hides_tickets=True,
+        is_asynchronous=True,
         times_reference_apart=False,
         has_graphs=True,
     ),

@@ -87,11 +87,11 @@ class TimedSide:
 
     side: Side
     judge: JudgeProcess  # renews the sets
-    is_tracked: bool  # a candidate; the reference is trusted
+    is_candidate: bool  # the other is the reference, which is trusted
     contender: int | None = None  # which one, where two candidates take turns
     collect: Collect | None = None
     cost: LoopCost = field(default_factory=LoopCost)  # of a block beside its calls
-    trusted: TimedSide | None = None  # whose blocks cost as much as this side's, and whose own clock is believed
+    costs_from: TimedSide | None = None  # whose blocks cost as much as this side's, and whose own clock is believed
     threads: int = 0  # after the warm-up
     usual_call_s: float = 0.0  # after the warm-up
     blocks: list[Block] = field(default_factory=list)
@@ -101,7 +101,7 @@ class TimedSide:
     waits_s: list[float] = field(default_factory=list)  # of the judge for a GPU, beside blocks that count; 0 on a CPU
     extras: list[Block] = field(default_factory=list)  # blocks of wanted contents, which do not count: see coverage.py
     coverage: Coverage = field(default_factory=Coverage)
-    telling: dict[int, str] = field(default_factory=dict)  # sets whose contents are a trial's since the last renewal
+    trial_sets: dict[int, str] = field(default_factory=dict)  # sets whose contents are a trial's since the last renewal
     parameter_kind: str = ""  # that of the parameters since then
     observe: Callable[[], GpuState] = GpuState  # a GPU's state now; unknown on a CPU
 
@@ -134,7 +134,7 @@ class TimedSide:
         both sides shall meet the caches alike.
         """
         renewed = self.judge.ask(Renew(order=order, wanted=wanted, calls=calls))
-        self.telling = dict(zip(renewed.telling, renewed.kinds, strict=True))
+        self.trial_sets = dict(zip(renewed.trial_sets, renewed.kinds, strict=True))
         self.parameter_kind = renewed.parameter_kind
         return renewed.slowdown
 
@@ -146,7 +146,7 @@ class TimedSide:
         slowdown = self.renew(plan.order, wanted=wanted, calls=plan.calls)
         if not wanted:
             self.slowdowns.append(slowdown)
-        if not self.is_tracked:
+        if not self.is_candidate:
             self._wait_for_device(plan.kind)
 
     def _wait_for_device(self, kind: BlockKind) -> None:
@@ -168,7 +168,7 @@ class TimedSide:
         before = self._used()
         took = self.side.loop(plan.sets)
         faults, waited, parent_waited, ran = (b - a for a, b in zip(before, self._used(), strict=True))
-        if self.is_tracked:
+        if self.is_candidate:
             self._wait_for_device(plan.kind)
         block = Block(
             calls=plan.calls,
@@ -215,7 +215,7 @@ class TimedSide:
 
     def call_s(self, block: Block, request_s: float | None = None) -> float:
         """Return one block's seconds per call; `request_s` is `usual_request_s()`, where the caller has it."""
-        if not self.is_tracked and self.trusted is None:
+        if not self.is_candidate and self.costs_from is None:
             return self._without_ticket(block.own_s)
         return self.waited_for_s(block, request_s)
 
@@ -233,17 +233,17 @@ class TimedSide:
 
         Those blocks leave the caches as the candidate's do. A request for nothing finds its own code still there.
         """
-        if self.trusted is None or not self.trusted.blocks:
+        if self.costs_from is None or not self.costs_from.blocks:
             return self.cost.request_s
-        return median(b.took.parent_s - b.took.own_s for b in self.trusted.blocks)
+        return median(b.took.parent_s - b.took.own_s for b in self.costs_from.blocks)
 
     def least_request_s(self) -> float:
         """Return what a request costs at the least; of the same blocks as what it usually costs."""
-        if self.trusted is None or not self.trusted.blocks:
+        if self.costs_from is None or not self.costs_from.blocks:
             return self.cost.least_s
-        return min(b.took.parent_s - b.took.own_s for b in self.trusted.blocks)
+        return min(b.took.parent_s - b.took.own_s for b in self.costs_from.blocks)
 
     @property
     def usual_ticket_s(self) -> float:
         """Return the cost of a ticket: that of a trusted side which runs the same loop, where there is one."""
-        return self.cost.ticket_s if self.trusted is None else self.trusted.cost.ticket_s
+        return self.cost.ticket_s if self.costs_from is None else self.costs_from.cost.ticket_s

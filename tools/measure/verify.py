@@ -39,11 +39,12 @@ _LATE_CALLS_S = 2.0
 _NOMINAL = ("nominal_0", "nominal_1")
 _LATE_TRIALS = ("nominal_0", "mixture")  # by chance: the contents of the last examined call may be a timed set's
 _SAME_SET = ("tweaked_", "alone_")
-"""Such trials come to the set of the one that they differ from in little, right after a call on that one: what is kept by
-addresses, or for a single call, shows."""
+"""Trials with these prefixes run on the set of the trial that they differ from in little, right after a call on that one. So a
+result shows that is kept by address, or for a single call."""
 _OTHER_SCALARS = "scalars"
 _SEEN_SET = ("integers",)
-"""These come to a set that was used before; the others to sets of a secret order, so that no address tells of a timing."""
+"""These trials run on a set that was used before. All others run on sets in a secret order, so that no address tells a
+verification from a timing."""
 
 
 def verify_candidate(

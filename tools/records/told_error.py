@@ -27,7 +27,7 @@ ERRORS: Mapping[str, type[RidgelineError]] = {
     "OutOfBudget": errors.OutOfBudget,
     "NotRecorded": errors.NotRecorded,
     "EngineError": errors.EngineError,
-    "JudgeCrashed": errors.JudgeCrashed,
+    "TrustedProcessLost": errors.TrustedProcessLost,
     "JudgeDied": errors.JudgeDied,
     "JudgeShortError": errors.JudgeShortError,
     "DeviceLostError": errors.DeviceLostError,

@@ -15,11 +15,11 @@ from ridgeline.tools.errors import (
     DeviceError,
     DeviceLostError,
     EngineError,
-    JudgeCrashed,
     ModelError,
     NoRoomError,
     ProblemError,
     RidgelineError,
+    TrustedProcessLost,
 )
 from ridgeline.tools.judge import messages
 from ridgeline.tools.judge.messages import (
@@ -206,7 +206,7 @@ def test_the_worker_answers_every_request_with_the_replies_that_the_parent_expec
         BadReferenceError("reference.py: no"),
         DeviceError("no GPU"),
         DeviceLostError("integers"),
-        JudgeCrashed("gone"),
+        TrustedProcessLost("gone"),
         EngineError("ours"),
     ],
 )

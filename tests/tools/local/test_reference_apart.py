@@ -15,7 +15,7 @@ from tests.candidates import candidate_of
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask
-from ridgeline.tools.errors import ContentsRefusedError, JudgeCrashed
+from ridgeline.tools.errors import ContentsRefusedError, TrustedProcessLost
 from ridgeline.tools.judge.messages import Renew
 from ridgeline.tools.local import evaluator as evaluator_module
 from ridgeline.tools.local import problem_session
@@ -119,7 +119,7 @@ def test_a_loop_without_its_calls_takes_less_wherever_the_reference_loops(opened
 def test_its_end_is_the_engines_fault_and_no_candidates(opened: Opened) -> None:
     _session, reference = opened(REFERENCE.format(first="", argument="1"))
     os.kill(reference.pid, signal.SIGKILL)
-    with pytest.raises(JudgeCrashed, match="the reference's own runner"):
+    with pytest.raises(TrustedProcessLost, match="the reference's own runner"):
         reference.loop((0,))
 
 

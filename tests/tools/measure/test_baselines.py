@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.errors import EngineError, JudgeCrashed
+from ridgeline.tools.errors import EngineError, TrustedProcessLost
 from ridgeline.tools.judge.messages import PrepareMode
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.judge.replies import ModeReady
@@ -97,7 +97,7 @@ def describe() -> Description:
 
 
 def refuse() -> JudgeProcess:
-    raise JudgeCrashed("the judge died during load (killed by signal 9)")
+    raise TrustedProcessLost("the judge died during load (killed by signal 9)")
 
 
 def test_eager_is_timed_once_and_then_read_from_disk(problem, folder, start) -> None:
@@ -218,7 +218,7 @@ def test_judge_that_dies_fails_only_its_own_compile_mode(problem, folder, start)
 
 
 def test_eager_that_cannot_run_is_an_error_of_the_engine(problem, tmp_path, folder) -> None:
-    with pytest.raises(JudgeCrashed):
+    with pytest.raises(TrustedProcessLost):
         measure_baselines(problem, start_judge=refuse, cache_dir=tmp_path, settings=QUICK)
 
 

@@ -80,7 +80,7 @@ def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, j
 
     def gains() -> bool:
         sides = [
-            TimedSide(side=start(m, work=20), judge=judge, is_tracked=True) for m in ("fingerprint_cache", "honest")
+            TimedSide(side=start(m, work=20), judge=judge, is_candidate=True) for m in ("fingerprint_cache", "honest")
         ]
         for side in sides:
             for plan in (planner.draw(15) for _ in range(3)):

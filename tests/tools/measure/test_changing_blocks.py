@@ -134,7 +134,7 @@ class Looping:
 
 
 def blocks_of(memory: Memory, side: Looping, *, calls: int = CALLS, rng_seed: int = 0) -> ChangingBlocks:
-    timed = TimedSide(side=side, judge=memory, is_tracked=True)  # type: ignore[arg-type]
+    timed = TimedSide(side=side, judge=memory, is_candidate=True)  # type: ignore[arg-type]
     timed.usual_call_s = CALL_S
     rng = random.Random(rng_seed)
     return ChangingBlocks(timed=timed, planner=BlockPlanner(n_sets=N_SETS, most_calls=calls, rng=rng), rng=rng)

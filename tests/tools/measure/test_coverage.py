@@ -48,7 +48,7 @@ class BusyJudge(Answering):
             self.kinds = dict(zip(reversed(request.order[: request.calls]), inputs, strict=False))
         return Renewed(
             slowdown=0.0,
-            telling=tuple(self.kinds),
+            trial_sets=tuple(self.kinds),
             kinds=tuple(self.kinds.values()),
             parameter_kind=self.parameters,
         )
@@ -101,8 +101,8 @@ class InstantSide:
 
 def run(judge: BusyJudge, *, call_s: float = 1e-3) -> tuple[AlternatingRun, TimedSide]:
     ours, theirs = (
-        TimedSide(side=InstantSide(call_s), judge=judge, is_tracked=is_tracked, usual_call_s=call_s)  # type: ignore[arg-type]
-        for is_tracked in (True, False)
+        TimedSide(side=InstantSide(call_s), judge=judge, is_candidate=is_candidate, usual_call_s=call_s)  # type: ignore[arg-type]
+        for is_candidate in (True, False)
     )
     ours.threads = theirs.threads = thread_count(os.getpid()) + 8
     return AlternatingRun(ours, theirs, SETTINGS), ours

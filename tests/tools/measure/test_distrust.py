@@ -29,15 +29,15 @@ def side_of(per_call_s: float, *, own_share: float, latency_s: float, kind: Devi
     """Return a side of blocks of 30 calls that reports a share of its time."""
     judge = Answering(n_sets=30)
     judge.device_kind = kind
-    timed = TimedSide(side=None, judge=judge, is_tracked=True)
+    timed = TimedSide(side=None, judge=judge, is_candidate=True)
     took = LoopTime(parent_s=30 * per_call_s + latency_s, own_s=own_share * 30 * per_call_s)
     timed.blocks = [Block(calls=30, took=took, page_faults=0)] * 8
     return timed
 
 
-def waiting(*waits_s: float, is_tracked: bool = True) -> TimedSide:
+def waiting(*waits_s: float, is_candidate: bool = True) -> TimedSide:
     """Return a side beside whose blocks the judge waited so long for the GPU."""
-    return TimedSide(side=None, judge=Answering(n_sets=30), is_tracked=is_tracked, waits_s=list(waits_s))
+    return TimedSide(side=None, judge=Answering(n_sets=30), is_candidate=is_candidate, waits_s=list(waits_s))
 
 
 def test_clocks_that_differ_by_a_fifth_disagree() -> None:
@@ -74,7 +74,7 @@ def test_a_change_of_process_within_the_requests_is_no_disagreement() -> None:
 
 
 def test_a_gpu_that_is_usually_busy_after_a_block_has_work_left_behind() -> None:
-    side, other = waiting(3 * BUSY_S, 3 * BUSY_S, 0.0), waiting(50e-6, is_tracked=False)
+    side, other = waiting(3 * BUSY_S, 3 * BUSY_S, 0.0), waiting(50e-6, is_candidate=False)
     with pytest.raises(Distrusted, match="after a block the GPU was busy for 3 ms: work goes on") as raised:
         expect_drained(1.0, side, other)
     assert (raised.value.finding.status, raised.value.finding.code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
@@ -86,7 +86,7 @@ def test_a_single_wait_for_a_gpu_blames_nobody() -> None:
 
 def test_a_gpu_that_is_usually_busy_before_pytorchs_blocks_slows_pytorch_down() -> None:
     with pytest.raises(Distrusted, match="before a block of PyTorch's the GPU was busy for 2 ms"):
-        expect_drained(1.0, waiting(50e-6), waiting(2 * BUSY_S, 2 * BUSY_S, 50e-6, is_tracked=False))
+        expect_drained(1.0, waiting(50e-6), waiting(2 * BUSY_S, 2 * BUSY_S, 50e-6, is_candidate=False))
 
 
 def test_an_honest_sides_waits_are_no_cover_for_another_sides() -> None:
@@ -96,7 +96,7 @@ def test_an_honest_sides_waits_are_no_cover_for_another_sides() -> None:
 
 def test_pytorch_that_is_slower_beside_a_candidate_than_before_it_is_disturbed() -> None:
     side = side_of(1e-3, own_share=1, latency_s=0)
-    reference = replace(side, is_tracked=False, usual_call_s=0.6e-3, waits_s=[50e-6])
+    reference = replace(side, is_candidate=False, usual_call_s=0.6e-3, waits_s=[50e-6])
     with pytest.raises(
         Distrusted, match=r"PyTorch takes 1 ms a call beside it, 0\.6 ms before its first call"
     ) as raised:
@@ -107,7 +107,7 @@ def test_pytorch_that_is_slower_beside_a_candidate_than_before_it_is_disturbed()
 @pytest.mark.parametrize(("usual_s", "kind"), [(0.7e-3, DeviceKind.CUDA), (0.1e-3, DeviceKind.CPU)])
 def test_pytorch_in_its_usual_time_or_on_a_cpu_blames_nobody(usual_s: float, kind: DeviceKind) -> None:
     side = side_of(1e-3, own_share=1, latency_s=0, kind=kind)
-    expect_drained(1.0, replace(side, is_tracked=False, usual_call_s=usual_s, waits_s=[50e-6]))
+    expect_drained(1.0, replace(side, is_candidate=False, usual_call_s=usual_s, waits_s=[50e-6]))
 
 
 def test_a_gpu_that_usually_works_while_contents_are_renewed_has_work_waiting() -> None:
@@ -141,16 +141,16 @@ def test_a_wrong_timed_output_names_the_limit_that_broke() -> None:
 
 def test_a_set_with_the_contents_of_a_trial_is_checked_where_the_block_used_one() -> None:
     inspector = Inspector(judge=Answering(n_sets=30), checks=1, rng=random.Random(1))  # type: ignore[arg-type]
-    timed = TimedSide(side=None, judge=inspector.judge, is_tracked=True)  # type: ignore[arg-type]  # no block is run
-    for telling, chosen, expected in (((2, 9), (4,), (4, 2)), ((9,), (4,), (4,)), ((2,), (2,), (2,))):
-        timed.telling = dict.fromkeys(telling, "outliers")
-        assert inspector.with_telling(chosen, timed, (7, 4, 2)) == expected
+    timed = TimedSide(side=None, judge=inspector.judge, is_candidate=True)  # type: ignore[arg-type]  # no block is run
+    for trial_sets, chosen, expected in (((2, 9), (4,), (4, 2)), ((9,), (4,), (4,)), ((2,), (2,), (2,))):
+        timed.trial_sets = dict.fromkeys(trial_sets, "outliers")
+        assert inspector.with_trial_contents(chosen, timed, (7, 4, 2)) == expected
 
 
 def test_the_kind_of_contents_that_was_graded_least_is_checked_and_after_an_extra_block_every_one() -> None:
     inspector = Inspector(judge=Answering(n_sets=30), checks=1, rng=random.Random(1))  # type: ignore[arg-type]
-    timed = TimedSide(side=None, judge=inspector.judge, is_tracked=True)  # type: ignore[arg-type]  # no block is run
-    timed.telling = {7: "shifted", 2: "outliers"}
-    timed.coverage.note((7,), timed.telling, "")
-    assert inspector.with_telling((4,), timed, (7, 4, 2)) == (4, 2)
-    assert inspector.with_telling((4,), timed, (7, 4, 2), all_of_them=True) == (4, 7, 2)
+    timed = TimedSide(side=None, judge=inspector.judge, is_candidate=True)  # type: ignore[arg-type]  # no block is run
+    timed.trial_sets = {7: "shifted", 2: "outliers"}
+    timed.coverage.note((7,), timed.trial_sets, "")
+    assert inspector.with_trial_contents((4,), timed, (7, 4, 2)) == (4, 2)
+    assert inspector.with_trial_contents((4,), timed, (7, 4, 2), all_of_them=True) == (4, 7, 2)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ridgeline.tools.errors import EngineError, JudgeCrashed, JudgeDied, NoRoomError, RidgelineError
+from ridgeline.tools.errors import EngineError, JudgeDied, NoRoomError, RidgelineError, TrustedProcessLost
 from ridgeline.tools.measure.baselines import measure_next
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.reference_mode import ReferenceMode
@@ -30,7 +30,7 @@ KILLS: list[RidgelineError] = [
 ]
 FAILURES: list[RidgelineError] = [
     EngineError("compile: InductorError: CppCompileError: C++ compile error kernel.cpp:3:1: error: expected ';'"),
-    JudgeCrashed("the judge did not answer prepare_mode within 300 s"),
+    TrustedProcessLost("the judge did not answer prepare_mode within 300 s"),
 ]
 
 

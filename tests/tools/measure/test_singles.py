@@ -44,7 +44,7 @@ def side(call_ms: float, singles: list[Block], *, kind: DeviceKind = CPU, long: 
     """Return a candidate of two threads with blocks of twenty calls that take so long each."""
     judge = Answering(n_sets=30)
     judge.device_kind = kind
-    timed = TimedSide(side=None, judge=judge, is_tracked=True, threads=2, singles=singles)  # type: ignore[arg-type]
+    timed = TimedSide(side=None, judge=judge, is_candidate=True, threads=2, singles=singles)  # type: ignore[arg-type]
     timed.blocks = timed.beside = [long or block(CALLS * call_ms, calls=CALLS)] * 10
     return timed
 
@@ -105,7 +105,7 @@ def test_threads_that_spin_until_another_gets_a_core_are_not_blamed_while_the_ma
     """Beside a thread that waited 4 ms the other one spun: more processor time than a call's, less than a block's half."""
     spinning = block(12.0 + 4.0, calls=CALLS, ran_ms=24.0 + 4.0, waited_ms=4.0)
     ours = side(0.8, [block(4.6, ran_ms=5.2, waited_ms=4.0)] * 10, long=spinning)
-    assert look(ours, eager(*[4.0] * 10, waited_ms=3.0)) is Look.UNTOLD
+    assert look(ours, eager(*[4.0] * 10, waited_ms=3.0)) is Look.UNDECIDED
 
 
 def test_work_done_ahead_shows_where_the_clock_is_all_noise() -> None:
@@ -119,7 +119,7 @@ def test_a_pool_that_spins_beside_a_serial_kernel_is_not_blamed_though_that_is_m
     """Sixty threads spin for a millisecond until the one that works gets its core, in every block: 0.6 ms a call is work."""
     spinning = block(13.0, calls=CALLS, ran_ms=72.0, waited_ms=9.0)
     busy = side(0.6, [block(4.0, ran_ms=60.6, waited_ms=9.0)] * 10, long=spinning)
-    assert look(busy, eager(waited_ms=2.0)) is Look.UNTOLD
+    assert look(busy, eager(waited_ms=2.0)) is Look.UNDECIDED
     quiet = side(0.6, [block(1.6, ran_ms=60.6)] * 10, long=block(13.0, calls=CALLS, ran_ms=72.0))
     assert look(quiet, eager()) is Look.EVEN
 
@@ -134,12 +134,12 @@ def test_who_works_ahead_at_random_passes_only_where_most_blocks_are_honest(ahea
 
 
 def test_time_that_neither_work_nor_waiting_explains_blames_nobody_and_excuses_nobody() -> None:
-    assert look(side(0.3, [block(9.0, ran_ms=0.6)] * 10), eager()) is Look.UNTOLD
+    assert look(side(0.3, [block(9.0, ran_ms=0.6)] * 10), eager()) is Look.UNDECIDED
 
 
 def test_more_processor_time_than_one_call_has_on_all_cores_is_work_for_others() -> None:
     """Half a call and 1 ms on each core that its threads can use: 0.3 ms and 2 ms, of one thread 0.3 ms and 1 ms."""
-    for threads, ran_ms, shown in ((2, 2.8, Look.UNTOLD), (2, 3.0, Look.AHEAD), (1, 2.0, Look.AHEAD)):
+    for threads, ran_ms, shown in ((2, 2.8, Look.UNDECIDED), (2, 3.0, Look.AHEAD), (1, 2.0, Look.AHEAD)):
         ours = side(0.3, [block(3.0, ran_ms=ran_ms)] * 10)
         ours.threads = threads
         assert look(ours, eager()) is shown, (threads, ran_ms)
@@ -147,7 +147,7 @@ def test_more_processor_time_than_one_call_has_on_all_cores_is_work_for_others()
 
 def test_on_a_gpu_a_late_look_tells_nothing_while_the_other_side_waits_for_cores() -> None:
     late = side(0.3, [block(12.0)] * 10, kind=CUDA)
-    assert look(late, eager(waited_ms=5.0, kind=CUDA)) is Look.UNTOLD
+    assert look(late, eager(waited_ms=5.0, kind=CUDA)) is Look.UNDECIDED
     assert look(side(0.3, [block(0.6)] * 10, kind=CUDA), eager(waited_ms=5.0, kind=CUDA)) is Look.EVEN
 
 
@@ -163,7 +163,7 @@ def test_blocks_of_the_judges_are_late_by_the_clock_that_a_candidates_are_late_b
     usual = Block(calls=10, took=LoopTime(parent_s=11e-3, own_s=10e-3), page_faults=0)
     prompt = Block(calls=1, took=LoopTime(parent_s=1.1e-3, own_s=1e-3), page_faults=0)
     ours, theirs = side(1.0, [late] * SINGLES, kind=CUDA, long=usual), side(1.0, [late], kind=CUDA, long=usual)
-    theirs.is_tracked = False
+    theirs.is_candidate = False
     assert look(ours, theirs) is Look.EVEN, "a busy machine, which both sides met"
     theirs.singles = [prompt]
     assert look(ours, theirs) is Look.AHEAD
@@ -194,7 +194,7 @@ def run_of(singles: Iterator[Block], monkeypatch: pytest.MonkeyPatch) -> Alterna
         else:
             timed.singles.append(next(singles) if timed is ours else block(0.7, ran_ms=1.2))
 
-    monkeypatch.setattr(run, "_foresighted", lambda: [(ours, theirs)])
+    monkeypatch.setattr(run, "_able_to_work_ahead", lambda: [(ours, theirs)])
     monkeypatch.setattr(run, "_block", add)
     return run
 

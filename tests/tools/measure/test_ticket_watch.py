@@ -40,7 +40,7 @@ def test_a_loop_that_takes_each_ticket_when_its_call_is_made_changes_no_output_l
         assert watch.look() == call + 1
         side.make(call)
         watch.look()
-    assert watch.changed_since() is None
+    assert watch.set_changed_late() is None
 
 
 @pytest.mark.parametrize("looks", [1, 8])
@@ -51,7 +51,7 @@ def test_a_look_that_comes_only_at_the_end_tells_nothing_of_a_loop_that_was_hone
     for _ in range(looks):
         watch.look()
     side.make(3)  # the last call was under way
-    assert watch.changed_since() is None
+    assert watch.set_changed_late() is None
 
 
 @pytest.mark.parametrize("taken", [2, 3, 4])
@@ -61,7 +61,7 @@ def test_tickets_taken_ahead_are_found_by_one_look(taken: int) -> None:
     watch.look()
     side.begun = len(SETS)
     side.make(*range(len(SETS)))
-    assert watch.changed_since() in SETS[: taken - 1]
+    assert watch.set_changed_late() in SETS[: taken - 1]
 
 
 def test_before_the_second_call_nothing_has_returned() -> None:
@@ -69,7 +69,7 @@ def test_before_the_second_call_nothing_has_returned() -> None:
     for side.begun in (0, 1):
         watch.look()
     side.make(0)
-    assert watch.changed_since() is None
+    assert watch.set_changed_late() is None
 
 
 def test_pauses_end_with_the_block() -> None:

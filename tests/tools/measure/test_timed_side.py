@@ -49,7 +49,7 @@ class RecordingSide:
 
 def test_a_block_calls_its_sets_in_the_order_in_which_they_were_written() -> None:
     judge, side = CountingJudge(), RecordingSide()
-    timed = TimedSide(side=side, judge=judge, is_tracked=True)
+    timed = TimedSide(side=side, judge=judge, is_candidate=True)
     plan = BlockPlan(order=tuple(reversed(range(N_SETS))), calls=7)
     timed.renew(plan.order)
     timed.run_block(plan)
@@ -68,7 +68,7 @@ def test_a_block_knows_what_processor_time_it_took(kind: BlockKind) -> None:
                 pass
             return super().loop(sets)
 
-    timed = TimedSide(side=Working(), judge=CountingJudge(), is_tracked=True)
+    timed = TimedSide(side=Working(), judge=CountingJudge(), is_candidate=True)
     timed.run_block(BlockPlan(order=tuple(range(N_SETS)), calls=7, kind=kind))
     (block,) = [*timed.blocks, *timed.singles, *timed.beside, *timed.extras]
     assert block.ran_s >= 0.01
@@ -83,15 +83,15 @@ def test_the_judge_waits_for_the_device_before_a_gpu_is_observed() -> None:
         judge.order.append("observe")
         return GpuState()
 
-    timed = TimedSide(side=RecordingSide(), judge=judge, is_tracked=True, observe=observe)
+    timed = TimedSide(side=RecordingSide(), judge=judge, is_candidate=True, observe=observe)
     timed.run_block(BlockPlan(order=tuple(range(N_SETS)), calls=2))
     assert judge.order == ["wait", "observe"]
 
 
-@pytest.mark.parametrize("is_tracked", [True, False])
-def test_only_waits_beside_blocks_that_count_are_noted(is_tracked: bool) -> None:
+@pytest.mark.parametrize("is_candidate", [True, False])
+def test_only_waits_beside_blocks_that_count_are_noted(is_candidate: bool) -> None:
     judge = CountingJudge()
-    timed = TimedSide(side=RecordingSide(), judge=judge, is_tracked=is_tracked)
+    timed = TimedSide(side=RecordingSide(), judge=judge, is_candidate=is_candidate)
     for calls in (1, 7, 1):
         kind = BlockKind.SINGLE if calls == 1 else BlockKind.COUNTED
         plan = BlockPlan(order=tuple(range(N_SETS)), calls=calls, kind=kind)
@@ -109,59 +109,59 @@ def test_the_warm_up_of_a_very_slow_kernel_is_a_call_or_three(call_s: float, mos
             return LoopTime(parent_s=len(sets) * call_s, own_s=len(sets) * call_s)
 
     side = Slow()
-    TimedSide(side=side, judge=CountingJudge(), is_tracked=True).warm_up(WarmUp())
+    TimedSide(side=side, judge=CountingJudge(), is_candidate=True).warm_up(WarmUp())
     assert sum(len(sets) for sets in side.loops) * call_s <= most_s
 
 
-def side_with(parent_s: float, *, is_tracked: bool, request_s: float = 0.0, ticket_s: float = 0.0) -> TimedSide:
+def side_with(parent_s: float, *, is_candidate: bool, request_s: float = 0.0, ticket_s: float = 0.0) -> TimedSide:
     """Return a side of blocks of thirty calls that claims half of what the parent's clock says."""
     timed = [Block(calls=30, took=LoopTime(parent_s=parent_s, own_s=parent_s / 2), page_faults=0)] * 6
     return TimedSide(
         side=None,
         judge=CountingJudge(),
-        is_tracked=is_tracked,
+        is_candidate=is_candidate,
         blocks=timed,
         cost=LoopCost(request_s=request_s, ticket_s=ticket_s),
     )
 
 
 def test_every_second_of_a_candidates_block_counts_by_the_parents_clock() -> None:
-    side = side_with(0.030 + 60e-6, is_tracked=True)
+    side = side_with(0.030 + 60e-6, is_candidate=True)
     assert side.per_call_s() == pytest.approx([(0.030 + 60e-6) / 30] * 6)
 
 
 def test_the_trusted_references_own_clock_counts() -> None:
-    assert side_with(0.030, is_tracked=False).per_call_s() == pytest.approx([0.5e-3] * 6)
+    assert side_with(0.030, is_candidate=False).per_call_s() == pytest.approx([0.5e-3] * 6)
 
 
 def test_what_a_request_usually_costs_is_taken_off_a_candidates_block() -> None:
-    side = side_with(0.030 + 60e-6, is_tracked=True, request_s=60e-6)
+    side = side_with(0.030 + 60e-6, is_candidate=True, request_s=60e-6)
     assert side.per_call_s() == pytest.approx([1e-3] * 6)
 
 
 def test_a_candidate_never_counts_below_its_own_clock() -> None:
-    side = side_with(0.030, is_tracked=True, request_s=0.024)
+    side = side_with(0.030, is_candidate=True, request_s=0.024)
     assert side.per_call_s() == pytest.approx([0.5e-3] * 6)  # 0.2 ms by the parent's, 0.5 ms by its own
 
 
 def test_nothing_is_taken_off_the_trusted_reference() -> None:
-    assert side_with(0.030, is_tracked=False, request_s=1.0).per_call_s() == pytest.approx([0.5e-3] * 6)
+    assert side_with(0.030, is_candidate=False, request_s=1.0).per_call_s() == pytest.approx([0.5e-3] * 6)
 
 
-@pytest.mark.parametrize("is_tracked", [True, False])
-def test_a_tickets_cost_is_taken_off_every_call_of_either_side(is_tracked: bool) -> None:
-    side = side_with(0.030, is_tracked=is_tracked, ticket_s=0.1e-3)
-    assert side.per_call_s() == pytest.approx([(0.9 if is_tracked else 0.4) * 1e-3] * 6)
+@pytest.mark.parametrize("is_candidate", [True, False])
+def test_a_tickets_cost_is_taken_off_every_call_of_either_side(is_candidate: bool) -> None:
+    side = side_with(0.030, is_candidate=is_candidate, ticket_s=0.1e-3)
+    assert side.per_call_s() == pytest.approx([(0.9 if is_candidate else 0.4) * 1e-3] * 6)
 
 
 def test_at_most_half_of_a_call_is_its_tickets() -> None:
-    assert side_with(0.030, is_tracked=True, ticket_s=0.8e-3).per_call_s() == pytest.approx([0.5e-3] * 6)
+    assert side_with(0.030, is_candidate=True, ticket_s=0.8e-3).per_call_s() == pytest.approx([0.5e-3] * 6)
 
 
 def test_a_candidates_tickets_cost_what_they_cost_the_trusted_runner_of_the_same_loop() -> None:
-    trusted = side_with(0.030, is_tracked=False, ticket_s=0.1e-3)
-    candidate = side_with(0.030, is_tracked=True, ticket_s=0.4e-3)
-    candidate.trusted = trusted  # its requests take half of each block
+    trusted = side_with(0.030, is_candidate=False, ticket_s=0.1e-3)
+    candidate = side_with(0.030, is_candidate=True, ticket_s=0.4e-3)
+    candidate.costs_from = trusted  # its requests take half of each block
     assert candidate.per_call_s() == pytest.approx([0.4e-3] * 6)
 
 
@@ -170,19 +170,19 @@ def block(parent_s: float, own_s: float) -> Block:
 
 
 def test_a_request_costs_what_it_costs_a_trusted_runner_in_the_same_measurement() -> None:
-    trusted = side_with(0.0, is_tracked=False)
-    trusted.trusted = trusted
+    trusted = side_with(0.0, is_candidate=False)
+    trusted.costs_from = trusted
     trusted.blocks = [block(0.0110, 0.0102), block(0.0111, 0.0101), block(0.0112, 0.0100)]
-    honest = side_with(0.0, is_tracked=True, request_s=0.5)
-    honest.trusted = trusted
+    honest = side_with(0.0, is_candidate=True, request_s=0.5)
+    honest.costs_from = trusted
     honest.blocks = [block(0.0110, 0.0099)]
     assert honest.per_call_s() == pytest.approx([1.0e-3])  # 1 ms of its 1.1 are not the request's
     assert trusted.per_call_s() == pytest.approx([1.02e-3, 1.01e-3, 1.02e-3])
 
 
 def test_before_the_trusted_runners_first_block_a_request_costs_what_was_measured_for_the_problem() -> None:
-    side = side_with(0.030 + 60e-6, is_tracked=True, request_s=60e-6)
-    side.trusted = TimedSide(side=None, judge=CountingJudge(), is_tracked=False)
+    side = side_with(0.030 + 60e-6, is_candidate=True, request_s=60e-6)
+    side.costs_from = TimedSide(side=None, judge=CountingJudge(), is_candidate=False)
     assert side.per_call_s() == pytest.approx([1e-3] * 6)
 
 
@@ -193,13 +193,13 @@ def test_making_room_before_the_first_loop_is_no_warm_up() -> None:
             return LoopTime(parent_s=0.5 if len(self.loops) == 1 else 1e-3, own_s=1e-3)
 
     side = MakingRoom()
-    TimedSide(side=side, judge=CountingJudge(), is_tracked=True).warm_up(WarmUp(calls=10, seconds=0.2))
+    TimedSide(side=side, judge=CountingJudge(), is_candidate=True).warm_up(WarmUp(calls=10, seconds=0.2))
     assert len(side.loops) > 100  # of a millisecond each
 
 
 @pytest.mark.parametrize(("waited_ms", "is_busy"), [(0.4, False), (2.0, True)])
 def test_waking_up_after_a_stop_makes_no_machine_busy(waited_ms: float, is_busy: bool) -> None:
-    side = side_with(0.012, is_tracked=False)
+    side = side_with(0.012, is_candidate=False)
     side.blocks = [
         Block(calls=1, took=LoopTime(parent_s=0.012, own_s=0.012), page_faults=0, waited_s=waited_ms / 1e3)
     ] * 6

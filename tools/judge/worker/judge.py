@@ -257,8 +257,8 @@ class Judge:
         seconds = self._renew(request.order, request.wanted, request.calls)
         return Renewed(
             slowdown=slowdown_of(seconds, self._usual_renewal_s, n_sets=self.memory.n_sets),
-            telling=tuple(self._renewal.telling),
-            kinds=tuple(self._renewal.telling.values()),
+            trial_sets=tuple(self._renewal.trial_sets),
+            kinds=tuple(self._renewal.trial_sets.values()),
             parameter_kind=self._renewal.parameter_kind,
         )
 

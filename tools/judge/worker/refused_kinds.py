@@ -27,11 +27,11 @@ def refused_kinds(renewal: Renewal, reference: Reference, memory: ArenaMemory) -
 
     There is none where it refuses nominal contents: these are the user's to mend.
     """
-    nominal = [index for index in range(memory.n_sets) if index not in renewal.telling][:_NOMINAL]
+    nominal = [index for index in range(memory.n_sets) if index not in renewal.trial_sets][:_NOMINAL]
     refused = next((why for index in nominal if (why := _refusal(reference, memory, index))), "")
     if refused:
         return {renewal.parameter_kind: refused} if renewal.parameter_kind else {}
-    pairs = ((kind.value, _refusal(reference, memory, index)) for index, kind in renewal.telling.items())
+    pairs = ((kind.value, _refusal(reference, memory, index)) for index, kind in renewal.trial_sets.items())
     return {kind: why for kind, why in pairs if why}
 
 

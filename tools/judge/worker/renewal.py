@@ -54,13 +54,13 @@ class Renewal:
         self._is_next_in_one_place = False
         self.kinds = TimedKinds()
         self.filling: Filling | None = None
-        self.telling: dict[int, Distribution] = {}
+        self.trial_sets: dict[int, Distribution] = {}
         """The sets that have the contents of a trial, and which."""
 
     def forget(self) -> None:
         """Free the last draws: a trial follows, with parameters of its own."""
         self.filling = None
-        self.telling = {}
+        self.trial_sets = {}
         self._has_placed = False
 
     def leave_out(self, refused: Mapping[str, str]) -> None:
@@ -88,8 +88,8 @@ class Renewal:
             places = choose_sets(self.kinds.beside(self._kind), len(order), rng)
         else:
             places = {} if wanted_kind else place_kinds(self.kinds.inputs_named(wanted), calls, rng)
-        self.telling = {order[place]: kind for place, kind in places.items()}
-        filling = self._source.distributed(self._source.fill(label, self._memory.n_sets), label, self.telling)
+        self.trial_sets = {order[place]: kind for place, kind in places.items()}
+        filling = self._source.distributed(self._source.fill(label, self._memory.n_sets), label, self.trial_sets)
         for index in order:
             filling.write(index, self._memory.inputs[index])
             self._poison(index)
@@ -123,9 +123,9 @@ class Renewal:
         try:
             for view, other in zip(self._memory.inputs[index], self._memory.inputs[like], strict=True):
                 view.copy_(other)
-            self.telling.pop(index, None)
-            if like in self.telling:
-                self.telling[index] = self.telling[like]
+            self.trial_sets.pop(index, None)
+            if like in self.trial_sets:
+                self.trial_sets[index] = self.trial_sets[like]
             self._book.place_parameters(self._next)
         finally:
             torch.set_num_threads(threads)

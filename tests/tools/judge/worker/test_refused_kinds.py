@@ -41,7 +41,7 @@ def test_nominal_contents_that_are_refused_take_no_kind_with_them(monkeypatch: p
     renewed.renewal.kinds = TimedKinds(inputs=KINDS.inputs)
     renewed.renewal.write(range(N_SETS))
     monkeypatch.setattr(torch, "refuses_in_this_test", True, raising=False)
-    assert renewed.renewal.telling and found(renewed) == {}
+    assert renewed.renewal.trial_sets and found(renewed) == {}
 
 
 def test_a_kind_of_parameters_is_named_beside_nominal_inputs() -> None:
@@ -69,7 +69,7 @@ def test_what_is_left_out_is_in_no_later_block() -> None:
     renewed.renewal.leave_out({"outliers": "AssertionError"})
     for _ in range(6):
         renewed.renewal.write(range(N_SETS))
-        assert set(renewed.renewal.telling.values()) == {Distribution.SHIFTED}
+        assert set(renewed.renewal.trial_sets.values()) == {Distribution.SHIFTED}
 
 
 def test_a_set_that_is_given_the_inputs_of_another_has_its_kind() -> None:
@@ -78,9 +78,9 @@ def test_a_set_that_is_given_the_inputs_of_another_has_its_kind() -> None:
     renewed.renewal.write(range(N_SETS), ("outliers",), 1)
     renewed.renewal.draw_next()
     renewed.renewal.supersede(N_SETS - 1, 0)
-    assert set(renewed.renewal.telling) == {0, N_SETS - 1} and list(found(renewed)) == ["outliers"]
+    assert set(renewed.renewal.trial_sets) == {0, N_SETS - 1} and list(found(renewed)) == ["outliers"]
     renewed.renewal.supersede(0, 1)
-    assert set(renewed.renewal.telling) == {N_SETS - 1}
+    assert set(renewed.renewal.trial_sets) == {N_SETS - 1}
 
 
 def test_a_kind_that_is_refused_when_the_problem_is_loaded_is_named() -> None:

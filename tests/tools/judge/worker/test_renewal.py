@@ -105,8 +105,8 @@ def test_a_share_of_the_sets_has_the_contents_of_trials() -> None:
     renewed.renewal.kinds = TimedKinds(inputs=(Distribution.OUTLIERS,))
     renewed.changed()
     large = {i for i, (x,) in enumerate(renewed.memory.inputs) if float(x.abs().max()) > 88.8}
-    telling, filling = renewed.renewal.telling, renewed.renewal.filling
-    assert set(telling) == large and len(telling) == N_SETS // 8 and min(telling) < MIN_SETS
+    trial_sets, filling = renewed.renewal.trial_sets, renewed.renewal.filling
+    assert set(trial_sets) == large and len(trial_sets) == N_SETS // 8 and min(trial_sets) < MIN_SETS
     assert filling is not None and all(is_intact(filling, i, renewed.memory.inputs[i]) for i in range(N_SETS))
 
 
@@ -120,17 +120,20 @@ def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
         "(torch.randn(16, 16) > 0).float()",
         "torch.full((16, 16), float('-inf')).triu(1)",
         "torch.randint(9, (16,))",
+        "(lambda a: (a + a.mT > 0).float())(torch.randn(16, 16))",
     ]
     renewed = Renewed(", ".join(inputs))
     renewed.renewal.kinds = TimedKinds(inputs=(kind,))
     renewed.source.inputs_of_signs = {kind: frozenset(range(4))}
+    renewed.source.inputs_apart = (frozenset({2, 7}),)
     renewed.changed()
-    for index in renewed.renewal.telling:
-        x, lower, symmetric, rising, mask, infinite, whole = renewed.memory.inputs[index]
+    for index in renewed.renewal.trial_sets:
+        x, lower, symmetric, rising, mask, infinite, whole, adjacent = renewed.memory.inputs[index]
         assert bool(torch.isfinite(x).all())
         assert torch.equal(lower, lower.tril()) and torch.equal(symmetric, symmetric.mT)
         assert order_of(rising) == 1 and is_binary(mask)
         assert torch.equal(infinite, torch.full((16, 16), -torch.inf).triu(1)) and int(whole.min()) >= 0
+        assert torch.equal(adjacent, adjacent.mT) and is_binary(adjacent)
 
 
 def test_a_distribution_on_which_the_reference_is_slow_is_for_blocks_that_do_not_count(
@@ -203,13 +206,13 @@ def test_wanted_kinds_are_among_the_sets_that_are_called_and_for_one_block() -> 
     order = tuple(reversed(range(N_SETS)))
     for calls in (1, 2, 7):
         renewed.renewal.write(order, slow, calls)
-        telling = renewed.renewal.telling
-        assert len(telling) == min(calls, 2) and set(telling) <= set(order[:calls])
-        for index, kind in telling.items():
+        trial_sets = renewed.renewal.trial_sets
+        assert len(trial_sets) == min(calls, 2) and set(trial_sets) <= set(order[:calls])
+        for index, kind in trial_sets.items():
             (x,) = renewed.memory.inputs[index]
             assert float(x.max()) > 88.8 if kind is Distribution.OUTLIERS else float(x.min()) < 0
     renewed.renewal.write(order)
-    assert not renewed.renewal.telling and all(float(x.min()) >= 0 for (x,) in renewed.memory.inputs)
+    assert not renewed.renewal.trial_sets and all(float(x.min()) >= 0 for (x,) in renewed.memory.inputs)
 
 
 def test_wanted_parameters_are_placed_for_one_block() -> None:
@@ -217,7 +220,7 @@ def test_wanted_parameters_are_placed_for_one_block() -> None:
     renewed.renewal.kinds = TimedKinds(slow_parameters=(ParameterKind.ORDER_ONE,))
     for _ in range(5):
         renewed.renewal.write(range(N_SETS), ("parameter:order_one", "outliers"), 3)
-        assert renewed.renewal.parameter_kind == "parameter:order_one" and not renewed.renewal.telling
+        assert renewed.renewal.parameter_kind == "parameter:order_one" and not renewed.renewal.trial_sets
         assert float(renewed.parameters["scale"].abs().median()) > 0.1
         renewed.renewal.write(range(N_SETS))
         assert renewed.renewal.parameter_kind == ""
@@ -240,13 +243,13 @@ def test_copies_of_one_another_differ_in_the_sets_in_which_one_is_alone(draw: st
     renewed.source.inputs_apart = (frozenset({1}), frozenset({2}))
     renewed.renewal.kinds = TimedKinds(inputs=(Distribution.ALONE,))
     renewed.changed()
-    telling, filling = renewed.renewal.telling, renewed.renewal.filling
-    assert telling and set(telling.values()) == {Distribution.ALONE}
+    trial_sets, filling = renewed.renewal.trial_sets, renewed.renewal.filling
+    assert trial_sets and set(trial_sets.values()) == {Distribution.ALONE}
     for index, (_, a, b) in enumerate(renewed.memory.inputs):
-        assert (float((a != b).float().mean()) > 0.05) == (index in telling)
-        assert torch.equal(a, b) == (index not in telling)
+        assert (float((a != b).float().mean()) > 0.05) == (index in trial_sets)
+        assert torch.equal(a, b) == (index not in trial_sets)
         in_part = (a != b).any(-1) & (a == b).any(-1)
-        assert bool((in_part & (a[:, 0] == b[:, 0]) & (a[:, -1] == b[:, -1])).any()) == (index in telling)
+        assert bool((in_part & (a[:, 0] == b[:, 0]) & (a[:, -1] == b[:, -1])).any()) == (index in trial_sets)
     assert filling is not None and all(is_intact(filling, i, renewed.memory.inputs[i]) for i in range(N_SETS))
 
 

@@ -18,7 +18,13 @@ import torch
 from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, in_order, is_binary, is_symmetric
+from ridgeline.tools.judge.worker.inputs.structure import (
+    has_structural_zeros,
+    in_order,
+    is_binary,
+    is_symmetric,
+    mirrored,
+)
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
 from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, parts, row_scales, whole_range
 
@@ -64,7 +70,8 @@ class Traits:
         """Return the traits of an input by one draw of it."""
         is_left = not tensor.is_floating_point() or tensor.numel() == 0 or tensor.dim() == 0
         if is_left or not bool(torch.isfinite(tensor).all()) or is_binary(tensor):
-            return cls(is_left=True, is_symmetric=False, has_zeros=False, low=0, high=0, rms=0, order=order)
+            symmetric = is_symmetric(tensor)
+            return cls(is_left=True, is_symmetric=symmetric, has_zeros=False, low=0, high=0, rms=0, order=order)
         summed_in = torch.promote_types(tensor.dtype, torch.float32)
         return cls(
             is_left=False,
@@ -155,7 +162,7 @@ def _make_whole(view: torch.Tensor, traits: Traits, generator: torch.Generator) 
     there = (view != 0).to(view.dtype) if traits.has_zeros else None
     view.random_(lowest, highest + 1, generator=generator)
     if traits.is_symmetric:
-        view.copy_(view.tril() + view.tril(-1).mT)
+        view.copy_(mirrored(view))
     if there is not None:
         view.mul_(there)
 

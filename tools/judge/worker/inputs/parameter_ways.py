@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.structure import are_distinct, is_binary, order_of
+from ridgeline.tools.judge.worker.inputs.structure import are_distinct, is_binary, mirrored, order_of
 from ridgeline.tools.judge.worker.inputs.transforms import random_index, with_one_slice
 from ridgeline.tools.judge.worker.inputs.variation import (
     FACTORS,
@@ -128,20 +128,18 @@ def _still_definite(tensor: torch.Tensor, generator: torch.Generator) -> torch.T
     rank = min(size, _RANK)
     drawn = torch.randn((size, rank), generator=generator, device=generator.device) / math.sqrt(rank)
     size_of_added = _ADDED * float(diagonal.double().mean())  # negative, where the tensor is negative definite
-    added = _symmetric(drawn @ drawn.mT) * size_of_added
+    added = mirrored(drawn @ drawn.mT) * size_of_added
     mixed = _mixed_on_both_sides(tensor, generator) + added.to(tensor.dtype)
     return scaled_on_both_sides(mixed, generator, factors=FACTORS[0])
 
 
 def _mixed_on_both_sides(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return a mixture of a symmetric matrix with a permutation of its rows and columns: no less definite."""
+    """Return a mixture of a symmetric matrix with a permutation of its rows and columns: no less definite.
+
+    It is mirrored, since sums of products round by their place.
+    """
     weight = float(torch.rand((), generator=generator, device=generator.device))
-    return _symmetric(torch.lerp(tensor, _mixed_up_on_both_sides(tensor, generator), weight))
-
-
-def _symmetric(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a matrix that is symmetric to the last bit: sums of products round by their place."""
-    return tensor.tril() + tensor.tril(-1).mT
+    return mirrored(torch.lerp(tensor, _mixed_up_on_both_sides(tensor, generator), weight))
 
 
 def _mixed_up_on_both_sides(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -19,6 +19,11 @@ def is_symmetric(tensor: torch.Tensor) -> bool:
     return tensor.dim() > 1 and tensor.shape[-1] == tensor.shape[-2] > 1 and torch.equal(tensor, tensor.mT)
 
 
+def mirrored(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor whose last two dimensions are symmetric to the last bit: its lower triangle, and that once more."""
+    return tensor.tril() + tensor.tril(-1).mT
+
+
 def is_binary(tensor: torch.Tensor) -> bool:
     """Return whether there are zeros and ones and nothing else: a mask."""
     first = tensor.flatten()[:_LOOKED_AT] if tensor.is_contiguous() else tensor

@@ -11,7 +11,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.finite import has_finite_sum
-from ridgeline.tools.judge.worker.inputs.structure import in_order, is_binary, is_symmetric
+from ridgeline.tools.judge.worker.inputs.structure import in_order, is_binary, is_symmetric, mirrored
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
 WEIGHTS = (0.15, 0.85)
@@ -25,6 +25,7 @@ class Blend(Enum):
 
     MIXED = "a weight for each element"
     CHOSEN = "one or the other for each element: integers, masks"
+    CHOSEN_IN_PAIRS = "one or the other for each pair of elements: symmetric ones, which stay symmetric"
     SYMMETRIC = "one weight, and rows and columns times their own factors: as symmetric and as definite as the draws"
 
 
@@ -104,7 +105,8 @@ class Mixtures:
             view.mul_(torch.outer(factors, factors).to(view.dtype))
             return
         weights = self.weights[start : start + view.numel()].view(view.shape)
-        if blend is Blend.CHOSEN:
+        if blend in (Blend.CHOSEN, Blend.CHOSEN_IN_PAIRS):
+            weights = mirrored(weights) if blend is Blend.CHOSEN_IN_PAIRS else weights
             torch.where(weights < sum(WEIGHTS) / 2, *draws, out=view)
         else:
             torch.lerp(*draws, weights.to(view.dtype), out=view)
@@ -112,9 +114,10 @@ class Mixtures:
 
 def blend_of(first: torch.Tensor, second: torch.Tensor) -> Blend:
     """Return how these two draws of one input may be mixed."""
+    are_symmetric = is_symmetric(first) and is_symmetric(second)
     if not first.is_floating_point() or (is_binary(first) and is_binary(second)):
-        return Blend.CHOSEN
-    return Blend.SYMMETRIC if is_symmetric(first) and is_symmetric(second) else Blend.MIXED
+        return Blend.CHOSEN_IN_PAIRS if are_symmetric else Blend.CHOSEN
+    return Blend.SYMMETRIC if are_symmetric else Blend.MIXED
 
 
 def finite_in_both(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric
+from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric, mirrored
 
 _ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
 _INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
@@ -53,7 +53,7 @@ def whole_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
     )
     whole = drawn if finite is None else torch.where(finite, drawn, tensor)
     if is_symmetric(tensor):
-        whole = whole.tril() + whole.tril(-1).mT
+        whole = mirrored(whole)
     return torch.where(tensor == 0, tensor, whole) if has_structural_zeros(tensor) else whole
 
 
@@ -150,7 +150,8 @@ def with_one_run(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Gen
 def with_one_row(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return the tensor with one random row of `other`, a segment of it where there are no rows.
 
-    A symmetric matrix gets a row and its column halved instead: part of another one would break its symmetry.
+    A symmetric matrix gets the row's column too. One of floating-point values that are no mask has both halved instead: as
+    definite as it was.
     """
     if tensor.dim() == 0 or tensor.numel() == 0:
         return other
@@ -161,8 +162,10 @@ def with_one_row(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Gen
         changed[start : start + length] = other[start : start + length]
         return changed
     index = random_index(tensor.shape[:-1], generator)
-    if is_symmetric(tensor):
+    if is_symmetric(tensor) and tensor.is_floating_point() and not is_binary(tensor):
         return _with_one_scaled(changed, index)
+    if is_symmetric(tensor) and is_symmetric(other):
+        changed.mT[index] = other.mT[index]
     changed[index] = other[index]
     return changed
 

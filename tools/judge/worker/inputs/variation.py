@@ -8,6 +8,7 @@ Running the reference shows whether it takes them.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 
 import torch
@@ -17,6 +18,7 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     has_structural_zeros,
     is_binary,
     is_symmetric,
+    mirrored,
     order_of,
 )
 
@@ -27,6 +29,8 @@ _FLIPPED = 0.125  # of a mask's elements: enough to show in every row, and rarel
 _FEW_FLIPPED = 1 / 64
 FACTORS = ((0.5, 1.0), (0.91, 1.0), (0.99, 1.0), (1.0, 1.1))
 """Ranges of the factors of what is scaled. A reference that asserts a lower bound takes a narrower one, or larger values."""
+_PAIRED = 0.25
+"""Share of a symmetric matrix off its diagonal that each pair of elements varies by itself, over twice the root of its size."""
 _LARGEST_OF_ZEROS = (1.0, 0.01)
 
 
@@ -79,7 +83,8 @@ def _ways_of_floats(tensor: torch.Tensor) -> tuple[Way, ...]:
     if low == high == 1 and tensor.dim() > 1:
         return (functools.partial(_with_zeros, share=_FLIPPED), *scalings)  # a mask, or else weights
     if is_symmetric(tensor):
-        return tuple(functools.partial(scaled_on_both_sides, factors=factors) for factors in FACTORS)
+        both = tuple(functools.partial(scaled_on_both_sides, factors=factors) for factors in FACTORS)
+        return (_scaled_in_pairs, *both)
     return scalings if low == high or has_structural_zeros(tensor) else (mixed_rows, *scalings[1:])
 
 
@@ -176,6 +181,20 @@ def scaled_on_both_sides(
     """Return D A D: symmetric as it was, and as definite."""
     diagonal = factors_of((tensor.shape[-1],), generator, factors)
     return tensor * torch.outer(diagonal, diagonal).to(tensor.dtype)
+
+
+def _scaled_in_pairs(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return D A D with each pair of elements off the diagonal times a factor of its own: symmetric, and as definite as A.
+
+    The factors are 1 - s + s * E / (2 * sqrt(n)), s = _PAIRED, E symmetric and uniform in -1 to 1, and 1 on the diagonal. E's
+    largest eigenvalue is some 1.2 * sqrt(n), so that this matrix is definite, and its product with A by elements is as
+    definite as A (Schur's theorem). Without these factors a few rows of D A D told a kernel that knows A all others.
+    """
+    size = tensor.shape[-1]
+    uniform = mirrored(2 * _random(tensor.shape, generator) - 1)
+    factors = (1 - _PAIRED) + _PAIRED / (2 * math.sqrt(size)) * uniform
+    factors.diagonal(dim1=-2, dim2=-1).fill_(1)
+    return scaled_on_both_sides(tensor * factors.to(tensor.dtype), generator, factors=FACTORS[0])
 
 
 def mixed_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

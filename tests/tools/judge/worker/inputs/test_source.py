@@ -54,9 +54,26 @@ def test_contents_stay_within_the_range_of_the_draws() -> None:
         assert float(x.min()) >= 0 and float(x.max()) <= 1
 
 
-def test_symmetric_inputs_stay_symmetric() -> None:
-    for (x,) in refilled("(lambda a: a + a.mT)(torch.randn(16, 16))"):
-        assert torch.equal(x, x.mT)
+@pytest.mark.parametrize(
+    "symmetric", ["a + a.mT", "((a + a.mT) > 0).float()", "(3 * (a + a.mT)).long()", "a @ a.mT + 1"]
+)
+def test_symmetric_inputs_stay_symmetric(symmetric: str) -> None:
+    if "@" in symmetric:
+        symmetric = (
+            f"(lambda x: x.tril() + x.tril(-1).mT)({symmetric})"  # a sum of products is symmetric but for rounding
+        )
+    contents = [x for (x,) in refilled(f"(lambda a: {symmetric})(torch.randn(16, 16))")]
+    assert all(torch.equal(x, x.mT) for x in contents)
+    assert any(not torch.equal(x, contents[0]) for x in contents)
+
+
+def test_a_symmetric_input_that_is_always_alike_is_told_by_no_few_rows_and_stays_definite() -> None:
+    positions = "torch.arange(64.) - torch.arange(64.)[:, None]"
+    known = torch.exp(-(torch.arange(64.0) - torch.arange(64.0)[:, None]).abs() / 8).double()
+    for (x,) in refilled(f"torch.exp(-({positions}).abs() / 8)", body="torch.linalg.cholesky(x)"):
+        assert torch.equal(x, x.mT) and float(torch.linalg.eigvalsh(x.double())[0]) > 0
+        singular = torch.linalg.svdvals(x.double() / known)
+        assert float(singular[-1]) > 1e-3 * float(singular[0])  # as a product of vectors: rank one or two
 
 
 def test_zeros_that_are_structure_stay_zero() -> None:
