@@ -59,6 +59,19 @@ def test_the_page_gives_every_order_that_a_contract_holds(order: str) -> None:
     assert order in " ".join(PAGE.split())
 
 
+def what_checkpoints_may_import() -> list[str]:
+    """Return the folders and modules of tools that the contract lets `checkpoints` import, as the page writes them."""
+    [contract] = [each for each in CONTRACTS if each.get("source_modules") == ["ridgeline.checkpoints"]]
+    targets = [line.partition(" -> ")[2].removeprefix("ridgeline.") for line in contract["ignore_imports"]]
+    return [f"{t[:-2].replace('.', '/')}/" if t.endswith(".*") else f"{t.replace('.', '/')}.py" for t in targets]
+
+
+@pytest.mark.parametrize("path", what_checkpoints_may_import())
+def test_the_page_names_all_that_checkpoints_may_import_of_tools(path: str) -> None:
+    sentence = PAGE.partition("`checkpoints/` imports from tools only")[2].partition("LangGraph")[0]
+    assert f"`{path}`" in sentence
+
+
 _DECIDES = re.compile(r"(?:\b(?:is|not|return) |== |\bkind ?= ?)DeviceKind\.[A-Z]|DeviceKind\.[A-Z]+:")
 
 

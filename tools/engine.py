@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.evaluation_limit import timing_limit_s, verify_limit_s
+from ridgeline.tools.records.evaluation_limit import MOST_TRIALS, timing_limit_s, verify_limit_s
+from ridgeline.tools.records.precision import FRESH_SECRETS
 from ridgeline.tools.records.problem import DescribedTarget, Description, Target
 from ridgeline.tools.records.reference_mode import COMPILED_MODES, ReferenceMode
 from ridgeline.tools.records.results import Baselines, Build, Comparison, FailedComparison, Profile, Timing, Verdict
@@ -125,9 +126,22 @@ class VerifyTask(CandidateTask[Verdict]):
 
     @property
     def candidate_s(self) -> float:
-        """Return the part of the evaluation's deadline."""
-        limit_s = self.problem.call_timeout_s
-        return verify_limit_s(limit_s, extra_trials=self.extra_trials, sanitized=self.sanitized)
+        """Return the most that the deadline may become: every trial there is, with a figure near a limit."""
+        return self.deadline_s(MOST_TRIALS) + self.further_s(MOST_TRIALS)
+
+    def deadline_s(self, trials: int) -> float:
+        """Return the part of the evaluation's deadline where the reference takes so many trials."""
+        return verify_limit_s(
+            self.problem.call_timeout_s,
+            trials,
+            draws=max(1, self.own_secrets),
+            extra_trials=self.extra_trials,
+            sanitized=self.sanitized,
+        )
+
+    def further_s(self, trials: int) -> float:
+        """Return what is added where fresh secrets decide; a sanitizer's build is judged under none."""
+        return 0.0 if self.sanitized else verify_limit_s(self.problem.call_timeout_s, trials, draws=FRESH_SECRETS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ EXTRA_TRIALS = 20
 """Further nominal trials of a winner's verification."""
 AUDIT_TRIALS = 40
 LONGEST_VERIFICATION_S = 1800.0
-"""Up to 100 trials, each of which the judge may take seconds to make."""
+"""A hundred trials and more, each of which the judge may take seconds to make."""
 AUDIT_RETIMINGS = 1
 LONG_RETIMINGS = 2
 SPREAD = 0.1

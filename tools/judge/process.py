@@ -51,7 +51,7 @@ R = TypeVar("R", bound=Record)
 logger = logger_of(__name__)
 
 LOAD_LIMIT_S = 480.0
-"""Limit of `load`, which calls the reference some 30 times. It lies below the task's own limit."""
+"""Limit of `load`, which calls the reference some 90 to 230 times. It lies below the task's own limit."""
 
 _SAID_BYTES = 4000
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CXX", "CC", "CUDA_HOME")

@@ -66,7 +66,8 @@ class Evaluator:
         started = time.perf_counter()
         if task.sanitized and task.problem.device.kind.sanitizers is Sanitizers.TOOL:
             return self._examine(task, session)
-        deadline = Deadline(task.candidate_s, "verification")
+        trials = len(session.judge.problem.trials)
+        deadline = Deadline(task.deadline_s(trials), "verification", further_s=task.further_s(trials))
         verdict = session.measured(
             lambda: verify_candidate(
                 session.judge,

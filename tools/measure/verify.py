@@ -22,7 +22,7 @@ from ridgeline.tools.machine.process_use import IDLE_SHARE, SPIN_S, ProcessorTim
 from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again, trial_words
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.finding import Finding
-from ridgeline.tools.records.precision import NEAR_LIMIT, REPEAT_LIMIT, asked_of, loosest
+from ridgeline.tools.records.precision import FRESH_SECRETS, NEAR_LIMIT, REPEAT_LIMIT, asked_of, loosest
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial, Verdict, factor_of
 from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, ReasonCode, Status
@@ -36,8 +36,6 @@ _SETTLE_S = 0.05  # for work that went on behind an answer to show in the output
 _LONGEST_SETTLE_S = 4.0
 _LATE_CALLS = (24, 48)  # unexamined calls before the last examined one: "right for the first ten" is caught
 _LATE_CALLS_S = 2.0
-FRESH_SECRETS = 3
-"""Further secrets that decide on a candidate with a figure near a limit."""
 _NOMINAL = ("nominal_0", "nominal_1")
 _LATE_TRIALS = ("nominal_0", "mixture")  # by chance: the contents of the last examined call may be a timed set's
 _SAME_SET = ("tweaked_", "alone_")
@@ -121,6 +119,7 @@ class Verification:
             if failure is None:
                 failure = self._run_draws(own_secrets - 1)
             if failure is None and self._margin() > NEAR_LIMIT:
+                self._runner.deadline.extend()
                 failure = self._run_draws(FRESH_SECRETS)
         except RunnerFailure as fault:
             failure = fault.finding

@@ -15,8 +15,10 @@ CALLS = 8
 LONGEST_BUILD_S = 300.0
 """A build may take this long by the clock, whatever its compiler's processor time: a module's import may sleep."""
 
-_TRIALS = 8
-"""Trials of a verification without further seeds."""
+LEAST_TRIALS = 11
+"""Trials that a reference of one input and no parameter takes. A verification of fewer may last as long as one of these."""
+MOST_TRIALS = 22
+"""Trials of a reference that takes every kind; an engine waits for an evaluator as if each reference did."""
 _SANITIZED = 2.0
 """A sanitizer's build is an order of magnitude slower, and is called once where others are called twice."""
 _CERTIFIED = 2.0
@@ -28,9 +30,25 @@ def evaluation_limit_s(call_timeout_s: float) -> float:
     return max(LEAST_S, CALLS * call_timeout_s)
 
 
-def verify_limit_s(call_timeout_s: float, *, extra_trials: int = 0, sanitized: bool = False) -> float:
-    """Return the part of a verification; each further seed adds one trial's share."""
-    part = evaluation_limit_s(call_timeout_s) / 2 * (1 + extra_trials / _TRIALS)
+def verify_limit_s(
+    call_timeout_s: float,
+    trials: int = LEAST_TRIALS,
+    *,
+    draws: int = 1,
+    extra_trials: int = 0,
+    sanitized: bool = False,
+) -> float:
+    """Return the part of a verification: half of an evaluation for LEAST_TRIALS, and for more in proportion.
+
+    Args:
+        call_timeout_s: the problem's.
+        trials: what its reference takes.
+        draws: secrets under each of which all of these are met.
+        extra_trials: further nominal trials, met under the first secret alone.
+        sanitized: the build is a sanitizer's.
+    """
+    met = max(trials, LEAST_TRIALS) * draws + extra_trials
+    part = evaluation_limit_s(call_timeout_s) / 2 * met / LEAST_TRIALS
     return part * _SANITIZED if sanitized else part
 
 

@@ -142,6 +142,9 @@ CONSTANT_SPREAD = 1e-6
 NEAR_LIMIT = 0.5
 """A figure beyond this x its limit may lie beyond the limit for other inputs: fresh secrets decide."""
 
+FRESH_SECRETS = 3
+"""Further secrets that decide on a candidate with a figure near a limit."""
+
 REPEAT_LIMIT: float = 1.0
 """Two runs on the same inputs may differ by this x the trial's gate (atomics), or the kernel is wrong, not just
 nondeterministic."""

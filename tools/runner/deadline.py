@@ -21,9 +21,10 @@ def loop_limit_s(calls: int, call_timeout_s: float) -> float:
 class Deadline:
     """The time that a step may wait for one candidate, over all of its runners; the judge's own work takes none of it."""
 
-    def __init__(self, limit_s: float, step: str) -> None:
-        """Begin with all of `limit_s`; `step` is "verification" or "timing"."""
+    def __init__(self, limit_s: float, step: str, *, further_s: float = 0.0) -> None:
+        """Begin with all of `limit_s`; `step` is "verification" or "timing". `extend` adds `further_s`, once."""
         self._limit_s = limit_s
+        self._further_s = further_s
         self._step = step
         self._spent_s = 0.0
 
@@ -31,6 +32,11 @@ class Deadline:
     def left_s(self) -> float:
         """Return what is left, 0 at least."""
         return max(0.0, self._limit_s - self._spent_s)
+
+    def extend(self) -> None:
+        """Grant the further time: more is asked of the candidate than was planned."""
+        self._limit_s += self._further_s
+        self._further_s = 0.0
 
     @contextmanager
     def charged(self) -> Iterator[None]:

@@ -56,7 +56,7 @@ class RunnerProcess:
         """
         self._problem = problem
         self._plan = plan
-        self._deadline = deadline or Deadline(math.inf, "nothing")
+        self.deadline = deadline or Deadline(math.inf, "nothing")
         self._moment = Moment(phase="while it was loaded")
         self.was_killed = False  # SIGKILL ended it which no limit of ours sent
         started = time.perf_counter()
@@ -255,8 +255,8 @@ class RunnerProcess:
             raise self._ended() from error
 
     def _expect_rest(self) -> None:
-        with self._deadline.charged():
-            await_rest(self._threads, self._process, min(self._plan.call_timeout_s, self._deadline.left_s))
+        with self.deadline.charged():
+            await_rest(self._threads, self._process, min(self._plan.call_timeout_s, self.deadline.left_s))
 
     # -------------------------------------------------------------------------------------------------------- loading
 
@@ -309,8 +309,8 @@ class RunnerProcess:
         Raises:
             RunnerFailure: the line tells of a failure, or there is none.
         """
-        left_s = self._deadline.left_s
-        with self._deadline.charged():
+        left_s = self.deadline.left_s
+        with self.deadline.charged():
             if timeout_s <= left_s:
                 return self._answer(timeout_s, on_timeout)
             return self._answer(left_s, ReasonCode.EVALUATION_DEADLINE)
@@ -326,7 +326,7 @@ class RunnerProcess:
         except TimeoutError as error:
             self._process.kill()
             if on_timeout is ReasonCode.EVALUATION_DEADLINE:
-                raise self._deadline.passed(self._moment.phase) from error
+                raise self.deadline.passed(self._moment.phase) from error
             reason = f"no answer within {timeout_s:g} s {self._moment.phase}: stopped"
             raise RunnerFailure(on_timeout, reason) from error
         except ProtocolBroken as error:

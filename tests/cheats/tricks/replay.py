@@ -20,7 +20,7 @@ TRICKS: tuple[Trick, ...] = (
           module("fingerprint_cache", wrong(R.STALE_OUTPUT))),
     trick(G.REPLAY, "a call returns at once while its earlier output is in place", "outputs are poisoned before each block",
           c("skips_when_in_place", gainless())),
-    trick(G.REPLAY, "right for the first calls only", "one more trial after 24 to 48 unexamined calls",
+    trick(G.REPLAY, "right for the first calls only", "one more trial after 24 to 47 unexamined calls",
           c("ten_calls", wrong(R.OUTPUT_NOT_WRITTEN)), c("twenty_calls", wrong(R.WRONG_VALUES, R.NONDETERMINISTIC)),
           module("ten_calls", wrong(R.WRONG_VALUES, R.STALE_OUTPUT, R.NONDETERMINISTIC))),
     trick(G.REPLAY, "a view of the input is returned", "no storage is shared with inputs or parameters",

@@ -13,7 +13,16 @@ from ridgeline.graph.cli.values import MOST
 from ridgeline.problems.spec import ProblemSpec, SearchPart, SearchSettings
 from ridgeline.tools.build.interfaces import C_CPU_S
 from ridgeline.tools.build.recipe import WALL_PER_CPU
-from ridgeline.tools.records.evaluation_limit import CALLS, LEAST_S, LONGEST_BUILD_S, timing_limit_s, verify_limit_s
+from ridgeline.tools.records.evaluation_limit import (
+    CALLS,
+    LEAST_S,
+    LEAST_TRIALS,
+    LONGEST_BUILD_S,
+    MOST_TRIALS,
+    timing_limit_s,
+    verify_limit_s,
+)
+from ridgeline.tools.records.precision import FRESH_SECRETS
 from ridgeline.tools.records.vocabulary import Purpose
 
 COMMANDS = {
@@ -160,3 +169,8 @@ def test_the_help_of_evaluate_says_what_a_kernel_may_cost_at_the_defaults() -> N
     assert f"{verify_limit_s(call_timeout_s):.0f} s in verification" in said
     assert f"{timing_limit_s(call_timeout_s, Purpose.EVALUATE):.0f} s in timing" in said
     assert f"{CALLS} times as long, and {LEAST_S:.0f} s at least" in said
+    most_s = verify_limit_s(call_timeout_s, MOST_TRIALS)
+    assert f"{most_s:.0f} s in all for a reference that takes {MOST_TRIALS} trials instead of {LEAST_TRIALS}" in said
+    near_s = verify_limit_s(call_timeout_s, draws=1 + FRESH_SECRETS)
+    assert near_s == 4 * verify_limit_s(call_timeout_s)
+    assert "four times as long for a kernel near a limit" in said

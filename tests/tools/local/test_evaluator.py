@@ -20,6 +20,7 @@ from tests.environments import child_environment
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, ProfileTask, VerifyTask
+from ridgeline.tools.local import evaluator
 from ridgeline.tools.local.__main__ import _TASKS, answer
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
@@ -29,6 +30,7 @@ from ridgeline.tools.records.problem import DescribedTarget, Description, Target
 from ridgeline.tools.records.results import Build, Comparison, FailedComparison
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Purpose, ReasonCode, Status
+from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
@@ -292,6 +294,29 @@ def test_a_kernel_that_takes_too_long_in_all_ends_within_the_deadline_as_its_own
     honest = judged.built("honest", HONEST)
     allow(120.0)
     assert judged.evaluator.verify(replace(task, candidate=honest[0], build=honest[1])).status is Status.OK
+
+
+@needs_gxx
+def test_a_verification_has_time_for_each_trial_of_its_reference(
+    judged: Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[float, float]] = []
+
+    class Noted(Deadline):
+        def __init__(self, limit_s: float, step: str, *, further_s: float = 0.0) -> None:
+            super().__init__(limit_s, step, further_s=further_s)
+            given.append((limit_s, further_s))
+
+    monkeypatch.setattr(evaluator, "Deadline", Noted)
+    candidate, build = judged.built("honest", HONEST)
+    judge = judged.evaluator._session(judged.problem).judge
+    monkeypatch.setattr(judge, "problem", replace(judge.problem, trials=(*judge.problem.trials, *["nominal_0"] * 11)))
+    task = VerifyTask(problem=judged.problem, candidate=candidate, build=build, own_secrets=2)
+    assert judged.evaluator.verify(task).status is Status.OK
+    trials, call_timeout_s = len(judge.problem.trials), judged.problem.call_timeout_s
+    assert trials > evaluation_limit.LEAST_TRIALS
+    planned_s = evaluation_limit.verify_limit_s(call_timeout_s, trials, draws=2)
+    assert given == [(planned_s, evaluation_limit.verify_limit_s(call_timeout_s, trials, draws=3))]
 
 
 STAGED = """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,21 +15,27 @@ from tests.tools.measure.answering import Answering
 
 from ridgeline.tools.judge.messages import Examine, ExamineRepeat, Poison, Prepare
 from ridgeline.tools.judge.replies import Different, Done, Element, Graded, Same
+from ridgeline.tools.judge.worker.grading.case import ALONE, NOMINAL, ORDER_ONE, SCALARS, SIGNED, TRANSFORMED, TWEAKED
+from ridgeline.tools.judge.worker.grading.domain import _MOST_ALONE
 from ridgeline.tools.measure import verify
-from ridgeline.tools.measure.verify import FRESH_SECRETS, Verification
+from ridgeline.tools.measure.verify import Verification
 from ridgeline.tools.records.error_map import LimitUse, Measure
+from ridgeline.tools.records.evaluation_limit import LEAST_TRIALS, MOST_TRIALS, verify_limit_s
+from ridgeline.tools.records.precision import FRESH_SECRETS
 from ridgeline.tools.records.results import Trial, Verdict
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
+from ridgeline.tools.runner.deadline import Deadline
 
+DOCS = Path(__file__).parents[3] / "docs"
 TRIALS = ("nominal_0", "nominal_1", "shifted")
 
 
 class JudgeByFactor(Answering):
     """Grades `shifted` by the factors given, one for each secret; other trials lie at a tenth of their limits."""
 
-    def __init__(self, factors: Sequence[float], *, difference: float = 0.0) -> None:
+    def __init__(self, factors: Sequence[float], *, difference: float = 0.0, trials: Sequence[str] = TRIALS) -> None:
         super().__init__(n_sets=2)
-        self.problem = SimpleNamespace(trials=TRIALS, n_sets=2, description=description_of(), degenerate=None)
+        self.problem = SimpleNamespace(trials=tuple(trials), n_sets=2, description=description_of(), degenerate=None)
         self.factors = factors
         self.difference = difference  # between two runs, over the gate
         self.draw = 0
@@ -65,10 +72,12 @@ class IdleRunner:
 
     pid: int = os.getpid()
     calls: int = 0
+    call_s: float = 1e-4  # that it says a call took
+    deadline: Deadline = field(default_factory=lambda: Deadline(1.0, "verification", further_s=3.0))
 
     def run(self, _set_index: int) -> Any:
         self.calls += 1
-        return SimpleNamespace(parent_s=1e-4)
+        return SimpleNamespace(parent_s=self.call_s)
 
     def expect_silence(self) -> None: ...
 
@@ -86,10 +95,12 @@ def at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "SPIN_S", 0.0)
 
 
-def judged(judge: JudgeByFactor, *, own_secrets: int = 0) -> Verdict:
-    runner: Any = IdleRunner()
+def judged(
+    judge: JudgeByFactor, *, extra_trials: int = 0, own_secrets: int = 0, idle: IdleRunner | None = None
+) -> Verdict:
+    runner: Any = idle or IdleRunner()
     process: Any = judge
-    return Verification(process, runner, PrecisionClass.FP32).run(own_secrets=own_secrets)
+    return Verification(process, runner, PrecisionClass.FP32).run(extra_trials, own_secrets)
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.3, 0.5])
@@ -142,3 +153,56 @@ def test_a_certificate_draws_its_own_secrets_and_three_more_near_a_limit() -> No
     far, near = JudgeByFactor([0.9, 0.2, 0.2, 0.2]), JudgeByFactor([0.2, 0.2, 0.2, 0.6, 0.2, 0.2, 0.2])
     assert (judged(far, own_secrets=3).draws, far.draw) == (3, 3)  # the judge's own secret is not met
     assert (judged(near, own_secrets=3).draws, near.draw) == (6, 6)
+
+
+def test_time_is_added_where_fresh_secrets_decide_and_nowhere_else() -> None:
+    far, near, failed = IdleRunner(), IdleRunner(), IdleRunner()
+    judged(JudgeByFactor([0.4]), idle=far)
+    judged(JudgeByFactor([0.6]), idle=near)
+    judged(JudgeByFactor([1.2]), idle=failed)
+    assert [each.deadline.left_s for each in (far, near, failed)] == [1.0, 4.0, 1.0]
+
+
+_SLOW_S = 3.0  # a call of so slow a kernel: none fits into the time of late ones
+_LEAST = (*NOMINAL, *TWEAKED, "shifted", *(name for name in TRANSFORMED if name not in (*TWEAKED, "shifted")))
+_FIVE_ARGUMENTS = (*_LEAST[:5], *(f"{ALONE}_{i}" for i in range(5)), *_LEAST[5:])
+
+
+def calls_of(trials: Sequence[str], factor: float, **asked: int) -> int:
+    idle = IdleRunner(call_s=_SLOW_S)
+    verdict = judged(JudgeByFactor([factor], trials=trials), idle=idle, **asked)
+    assert verdict.status is Status.OK
+    return idle.calls
+
+
+def test_the_page_says_how_often_a_verification_calls_a_kernel() -> None:
+    page = " ".join((DOCS / "interface.md").read_text(encoding="utf-8").split())
+    least, five = calls_of(_LEAST, 0.1), calls_of(_FIVE_ARGUMENTS, 0.1)
+    near, five_near = calls_of(_LEAST, 0.6), calls_of(_FIVE_ARGUMENTS, 0.6)
+    assert f"at least {least} times ({len(_LEAST)} trials)" in page
+    assert f"{five} times with five arguments ({len(_FIVE_ARGUMENTS)} trials)" in page
+    assert f"{near} and {five_near} times near a limit" in page
+
+
+@pytest.mark.parametrize("page", ["judge.md", "cheats.md"])
+def test_the_pages_say_how_many_calls_go_unexamined(page: str) -> None:
+    low, high = verify._LATE_CALLS
+    assert f"{low} to {high - 1} unexamined calls" in (DOCS / page).read_text(encoding="utf-8")
+
+
+def test_a_kernel_of_four_seconds_a_call_is_judged_in_time_whatever_the_reference_takes() -> None:
+    default_s, call_s = 30.0, 4.0
+    for arguments in range(7):
+        trials = (*_LEAST[:5], *(f"{ALONE}_{i}" for i in range(arguments)), *_LEAST[5:])
+        first_s = verify_limit_s(default_s, len(trials))
+        assert call_s * calls_of(trials, 0.1) <= first_s
+        further_s = verify_limit_s(default_s, len(trials), draws=FRESH_SECRETS)
+        assert call_s * calls_of(trials, 0.6) <= first_s + further_s
+        planned_s = verify_limit_s(default_s, len(trials), draws=3, extra_trials=40)
+        assert call_s * calls_of(trials, 0.1, extra_trials=40, own_secrets=3) <= planned_s
+
+
+def test_the_deadline_knows_the_least_and_the_most_trials_of_a_reference() -> None:
+    assert len(_LEAST) == len(NOMINAL + TRANSFORMED) == LEAST_TRIALS
+    further = (ORDER_ONE, *(f"{ALONE}_{i}" for i in range(_MOST_ALONE)), *SIGNED, SCALARS)
+    assert len(_LEAST) + len(further) == MOST_TRIALS

@@ -1,10 +1,25 @@
 """The gates and what they admit."""
 
+from pathlib import Path
+
 import pytest
 
 from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.records.precision import Errors, accepted_classes, allows_tf32, gate_for, strictness
-from ridgeline.tools.records.vocabulary import PrecisionClass
+from ridgeline.tools.records.precision import (
+    ELEMENT_SLACK,
+    NOMINAL_GATE,
+    OWN_MULTIPLE,
+    ROW_SLACK,
+    SUM_ERROR,
+    Errors,
+    accepted_classes,
+    allows_tf32,
+    gate_for,
+    strictness,
+)
+from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
+
+PAGE = (Path(__file__).parents[3] / "docs" / "judge.md").read_text(encoding="utf-8")
 
 
 def test_nominal_gate_holds_when_the_classes_own_error_is_small() -> None:
@@ -60,3 +75,23 @@ def test_tf32_is_allowed_by_tolerance_output_or_operands(
 
 def test_one_wide_operand_is_not_exact_in_tf32() -> None:
     assert not allows_tf32(PrecisionClass.FP32, ("float16", "float32"), ("float32",))
+
+
+@pytest.mark.parametrize("precision", STRICTEST_FIRST)
+def test_the_page_gives_each_classes_gates(precision: PrecisionClass) -> None:
+    figures = (each[precision] for each in (NOMINAL_GATE, ROW_SLACK, ELEMENT_SLACK, OWN_MULTIPLE))
+    assert f"| {precision} | {' | '.join(f'{figure:g}' for figure in figures)} |" in PAGE
+
+
+def test_the_page_gives_the_change_of_operands_that_tells_what_sums_lose() -> None:
+    said = " ".join(PAGE.split())
+    assert "reduced by 2^-22 of themselves (fp32), 2^-45 (fp64) or 2^-20 (others" in said
+    others = {SUM_ERROR[each] for each in STRICTEST_FIRST} - {
+        SUM_ERROR[PrecisionClass.FP32],
+        SUM_ERROR[PrecisionClass.FP64],
+    }
+    assert [2 * each for each in (SUM_ERROR[PrecisionClass.FP32], SUM_ERROR[PrecisionClass.FP64])] == [
+        2.0**-22,
+        2.0**-45,
+    ]
+    assert others == {2.0**-21}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +66,10 @@ def test_languages_are_those_of_every_interface_on_every_device() -> None:
 
 def test_a_runs_state_is_its_searchs_outcome_or_that_it_is_not_over() -> None:
     assert set(RunState) == {RunState.RUNNING, RunState.STOPPED, RunState.WAITING, *map(RunState, SearchOutcome)}
+
+
+def test_the_page_names_every_status_that_needs_a_reason_code() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "judge.md").read_text(encoding="utf-8")
+    section = " ".join(page.partition("\n## Statuses\n")[2].split())
+    named = ", ".join(f"`{status}`" for status in Status if status is not Status.OK)
+    assert section.startswith(f"Every status but `ok` ({named}) comes with a `reason_code`")
