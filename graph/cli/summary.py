@@ -49,11 +49,11 @@ def resume_line(archive: Archive) -> str:
     written = len(archive.candidates(origin=Origin.MODEL))
     judged = len(archive.evaluations())
     rounds = archive.rounds()
-    again, waiting = calls["in_flight"] + calls["failed"], calls["waiting"]
+    again, waiting = calls.in_flight + calls.failed, calls.waiting
     whose = "offline model reply" if archive.run().is_keyless else "model reply"
     line = (
         f"skipped, because it is stored: {counted(len(rounds), 'judged round')}, "
-        f"{counted(calls['calls'] - again - waiting, whose)}, {counted(written, 'written kernel')}, "
+        f"{counted(calls.calls - again - waiting, whose)}, {counted(written, 'written kernel')}, "
         f"{counted(judged, 'evaluation')}"
     )
     line += f"; asked again, because the reply never came: {counted(again, 'model call')}" if again else ""

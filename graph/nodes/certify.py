@@ -201,11 +201,13 @@ def _stored(context: SearchContext) -> SearchState | None:
     certificate, best_id = context.archive.certificate(), context.archive.run().best_id
     if not context.writes_files or certificate is None or best_id is None or is_to_be_given_again(context.archive):
         return None
+    if certificate.outcome is None:
+        return None
     standings = {standing.candidate.id: standing for standing in read_standings(context.archive)}
     best = standings.get(best_id)
     return {
-        "outcome": certificate["outcome"],
-        "certified": certificate["passed"],
+        "outcome": certificate.outcome.value,
+        "certified": certificate.passed,
         "best_id": best_id or None,
         "best_speedup": best.speedup if best else None,
     }

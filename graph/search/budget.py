@@ -64,10 +64,10 @@ async def spent(context: SearchContext) -> Spent:
 def _spent(context: SearchContext) -> Spent:
     calls, ledger = context.journal.totals(), context.archive.ledger_totals()
     return Spent(
-        usd=float(calls["usd"]),
-        tokens=int(calls["input_tokens"]) + int(calls["output_tokens"]),
+        usd=calls.usd,
+        tokens=calls.tokens,
         wall_s=context.wall_s,
-        unpriced_calls=int(calls["unpriced"]),
+        unpriced_calls=calls.unpriced,
         gpu_s=float(ledger.get("gpu_s", 0.0)),
     )
 

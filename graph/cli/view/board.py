@@ -291,8 +291,7 @@ def _place(round_: int, max_rounds: int) -> str:
 def recall(board: Board, archive: Archive) -> None:
     """Fill the board of a resumed search from its archive; this session's events go on from there."""
     totals, rounds = Journal(archive).totals(), archive.rounds()
-    board.tokens, board.usd = int(totals["input_tokens"]) + int(totals["output_tokens"]), float(totals["usd"])
-    board.unpriced = int(totals["unpriced"])
+    board.tokens, board.usd, board.unpriced = totals.tokens, totals.usd, totals.unpriced
     board.ideas = {idea.id: idea.title for idea in archive.ideas()}
     board.idea_by_candidate = {c.id: c.idea_id for c in archive.candidates() if c.idea_id}
     for found in archive.evaluations():
@@ -307,9 +306,8 @@ def recall(board: Board, archive: Archive) -> None:
     for best in read_standings(archive)[:1]:
         interval = best.evaluation.speedup_interval
         board._set_best(best.candidate.id, best.speedup, interval, best.median_ms)  # noqa: SLF001 - this module's own
-    speedups = {entry["round"]: entry.get("best_speedup") for entry in rounds}
-    board.history = {number: speedup for number, speedup in speedups.items() if speedup is not None}
-    ends_s = [0.0, *(float(entry.get("wall_s") or 0.0) for entry in rounds)]
+    board.history = {each.round: each.best_speedup for each in rounds if each.best_speedup is not None}
+    ends_s = [0.0, *(each.wall_s or 0.0 for each in rounds)]
     board.round_s = [end_s - begin_s for begin_s, end_s in pairwise(ends_s)]
     _recall_place(board, archive, rounds_over=len(rounds))
 
