@@ -14,6 +14,7 @@ from ridgeline.graph.certificate.certificate import Certificate, FailedBefore
 from ridgeline.graph.certificate.expected_time import PYTORCH_S, expected_s
 from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS, certify_candidate
 from ridgeline.graph.search.events import emit, note, warn
+from ridgeline.graph.search.finish import left_to_session
 from ridgeline.graph.search.ideas.blocks import work_of
 from ridgeline.graph.search.judging.compiled import join_compiled
 from ridgeline.graph.search.judging.judging import judged_standings
@@ -61,7 +62,7 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     """
     ended = await _end_of(state, context)
     if context.finish is not None:
-        await run_whole(context.finish, RunState(ended["outcome"]))
+        await run_whole(context.finish, context, RunState(ended["outcome"]))
     return ended
 
 
@@ -122,7 +123,7 @@ async def _uncertified(state: SearchState, context: SearchContext, standings: li
         leaders = []
     best = next(iter(_in_order(leaders, [], standings)), None)
     outcome = outcome_of(state)
-    run_state = None if _writes_files_later(context) else RunState(outcome)
+    run_state = RunState(outcome) if context.finish is None else None
     best_id = best.candidate.id if best else None
     await asyncio.to_thread(context.archive.save_run, RunRecord(state=run_state, best_id=best_id or ""))
     return {
@@ -184,13 +185,8 @@ def _store(
         context.archive.save_certificate(told.to_json(trials.failures, outcome))
     if trials.winner is not None:  # it stands whatever became of those behind it
         context.archive.drop_engine_failures(Purpose.CERTIFY, but=failed)
-    state = None if _writes_files_later(context) else RunState(outcome)
+    state = RunState(outcome) if context.finish is None else None
     context.archive.save_run(RunRecord(state=state, best_id=best.candidate.id if best else ""))
-
-
-def _writes_files_later(context: SearchContext) -> bool:
-    """Say whether the run's files are written after this: until they exist, the search can be resumed."""
-    return context.writes_files or context.finish is not None
 
 
 def _stored(context: SearchContext) -> SearchState | None:
@@ -199,9 +195,9 @@ def _stored(context: SearchContext) -> SearchState | None:
     A host's search may have gone on with its earlier certificate still there.
     """
     certificate, best_id = context.archive.certificate(), context.archive.run().best_id
-    if not context.writes_files or certificate is None or best_id is None or is_to_be_given_again(context.archive):
+    if context.finish is not left_to_session or best_id is None or is_to_be_given_again(context.archive):
         return None
-    if certificate.outcome is None:
+    if certificate is None or certificate.outcome is None:
         return None
     standings = {standing.candidate.id: standing for standing in read_standings(context.archive)}
     best = standings.get(best_id)

@@ -204,6 +204,6 @@ async def test_a_certificate_that_no_kernel_is_fast_enough_for_is_not_announced(
 
 async def test_a_hosts_search_is_over_only_once_its_files_are_written(search: Search) -> None:
     context, seen = search.context(rounds=1), []
-    context.finish = lambda state: seen.append((state, search.archive.run().state))
+    context.finish = lambda _, state: seen.append((state, search.archive.run().state))
     await search.run(context)
     assert seen == [("finished", None)], "what is killed while it writes them can be resumed"
