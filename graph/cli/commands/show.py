@@ -45,7 +45,7 @@ from ridgeline.graph.cli.summary import (
     waiting_words,
     winner_lines,
 )
-from ridgeline.graph.search.ideas.left_over import left_over
+from ridgeline.graph.search.ideas.not_taken_up import not_taken_up
 from ridgeline.graph.session.options import RUNS
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import InputError, RunError
@@ -79,7 +79,7 @@ def execute(args: argparse.Namespace) -> int:
         best_id = shown["best"]["id"] if shown["best"] else None
         why = {"chosen": chosen_words(archive, best_id), "measured_again": measured_again_words(archive, best_id)}
         record, baselines, certificate = archive.run(), archive.baselines(), archive.certificate()
-        told_in_vain = left_over(archive)
+        told_in_vain = not_taken_up(archive)
         without_verdict = len(unjudged(archive))
         refused = Journal(archive).refused()
     if args.json:

@@ -14,7 +14,7 @@ from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging.judging import judged_standings, profile_elites
 from ridgeline.graph.search.ranking.elites import Standing, best_of_ideas, ranked_elites
 from ridgeline.graph.search.ranking.leaders import compare_for_elites
-from ridgeline.graph.search.rounds.rounds import Stop, first_stop, outcome_state, ranking_state, tell_stop
+from ridgeline.graph.search.rounds.stop_rules import Stop, first_stop, outcome_state, ranking_state, tell_stop
 from ridgeline.graph.state import Route
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.vocabulary import Origin, Purpose, SearchOutcome
