@@ -67,9 +67,8 @@ class Board:
     figures: dict[str, tuple[float, Sequence[float] | None, float | None]] = field(default_factory=dict)
     comparing: set[frozenset[str]] = field(default_factory=set)  # pairs of kernels that are timed in turns
     compared: set[frozenset[str]] = field(default_factory=set)  # and those of which the outcome is known
-    failed_beside: dict[str, str] = field(
-        default_factory=dict
-    )  # the other of the pair, by the kernel that failed there
+    # the other of the pair, by the kernel that failed there
+    failed_beside: dict[str, str] = field(default_factory=dict)
     failed_step: dict[str, str] = field(default_factory=dict)  # of a certificate, by candidate
     usd: float = 0.0
     unpriced: int = 0  # calls whose price is unknown

@@ -53,9 +53,8 @@ class _Function:
     loops: tuple[str, ...]
     calls: tuple[str, ...]  # of the source's own functions
     heat: tuple[bool, float]  # it is of the largest stage; its arithmetic
-    heats: tuple[
-        float, ...
-    ]  # of its lines, those of the comment too: their arithmetic, that of what they call included
+    # of its lines, those of the comment too: their arithmetic, that of what they call included
+    heats: tuple[float, ...]
 
     @property
     def lines(self) -> int:
