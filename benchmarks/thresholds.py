@@ -46,6 +46,7 @@ MODULES = (
     "tools.judge.worker.refused_kinds",
     "graph.certificate.audit",
     "graph.certificate.certificate",
+    "graph.certificate.measuring",
     "graph.certificate.steps",
     "graph.search.ranking.leaders",
     "graph.certificate.other_shapes",

@@ -16,14 +16,14 @@ from typing import Any, Self, TypeVar, cast
 from ridgeline.checkpoints.engine_failures import EngineFailure, EngineFailures
 from ridgeline.checkpoints.ledger import Ledger
 from ridgeline.checkpoints.ranking import fastest_first
-from ridgeline.checkpoints.round_record import check_round
+from ridgeline.checkpoints.round_record import RoundRecord
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.database import Database, to_text
 from ridgeline.checkpoints.storage.database_kind import Kind
 from ridgeline.checkpoints.storage.errors import damaged, record_errors
 from ridgeline.checkpoints.storage.held_database import HoldsDatabase
 from ridgeline.checkpoints.storage.migrations import ARCHIVE
-from ridgeline.checkpoints.stored_certificate import checked_certificate
+from ridgeline.checkpoints.stored_certificate import StoredCertificate, certificate_content
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Description
@@ -133,11 +133,16 @@ class Archive(HoldsDatabase):
         """Store the winner's certificate, whole; it replaces an earlier one."""
         self._save_run_part("certificate", certificate)
 
-    def certificate(self) -> dict[str, Any] | None:
+    def certificate(self) -> StoredCertificate | None:
         """Return the certificate, or None; StorageError when a field of it is damaged."""
         stored = self._run_part("certificate")
+        return None if stored is None else self._decoded(StoredCertificate, [stored])[0]
+
+    def certificate_json(self) -> dict[str, Any] | None:
+        """Return the content of certificate.json, or None; StorageError when a field of it is damaged."""
+        stored = self._run_part("certificate")
         with record_errors(self.path):
-            return None if stored is None else checked_certificate(stored)
+            return None if stored is None else certificate_content(stored)
 
     def forget_winner(self) -> None:
         """Drop the certificate, its baselines and `best_id`, because the search goes on and will certify again."""
@@ -270,19 +275,15 @@ class Archive(HoldsDatabase):
 
     # ------------------------------------------------------------------------------------------------ rounds and costs
 
-    def save_round(self, entry: dict[str, Any]) -> None:
-        """Store one round's history entry; `entry["round"]` names it."""
+    def save_round(self, record: RoundRecord) -> None:
+        """Store what is known of a finished round; an earlier record of the round is replaced."""
         with self.database.write() as rows:
-            rows.table("rounds").upsert({"id": str(entry["round"]), "record": to_text(entry)}, pk="id")
+            rows.table("rounds").upsert({"id": str(record.round), "record": to_text(record.to_json())}, pk="id")
 
-    def rounds(self) -> list[dict[str, Any]]:
+    def rounds(self) -> list[RoundRecord]:
         """Return the history, first round first."""
         found = self.database.query("SELECT record FROM rounds ORDER BY round, rowid")
-        rounds = self._objects(row["record"] for row in found)
-        with record_errors(self.path):
-            for entry in rounds:
-                check_round(entry)
-        return rounds
+        return self._decoded(RoundRecord, self._objects(row["record"] for row in found))
 
     def charge(self, entry_id: str, *, cpu_s: float = 0.0, gpu_s: float = 0.0, wall_s: float = 0.0, what: str) -> None:
         """Enter a cost once: a second charge of the same `entry_id` is ignored."""

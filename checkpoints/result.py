@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.calls.journal import CallTotals, Journal
 from ridgeline.checkpoints.history.gains import measured_side_by_side
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.history.lineage import certificate_of, finding, history, lineage
@@ -21,7 +21,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.strict_json import finite
 from ridgeline.tools.errors import StorageError
-from ridgeline.tools.records.results import SCHEMA_VERSION, Baseline, Baselines, Comparison, Evaluation, Verdict
+from ridgeline.tools.records.results import SCHEMA_VERSION, Baselines, Comparison, Evaluation, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import LANGUAGES, Label, Origin, Purpose, RunState
 
@@ -95,11 +95,11 @@ def build_result(archive: Archive) -> dict[str, Any]:
             "best": best_entry(archive, best, baselines) if best else None,
             "baselines": baseline_entries(baselines),
             "floor_ms": baselines.floor.floor_ms if baselines else None,
-            "tokens": calls["input_tokens"] + calls["output_tokens"],
+            "tokens": calls.tokens,
             "repair_share": repair_share(calls),
             "largest_stage": {"ideas": stages.ideas, "named": stages.named},
-            "usd": calls["usd"],
-            "unpriced_calls": calls["unpriced"],
+            "usd": calls.usd,
+            "unpriced_calls": calls.unpriced,
             "cpu_seconds": costs["cpu_s"],
             "gpu_seconds": costs["gpu_s"],
             "wall_s": run.wall_s,
@@ -111,9 +111,9 @@ def build_result(archive: Archive) -> dict[str, Any]:
     return result
 
 
-def repair_share(calls: Mapping[str, Any]) -> float | None:
+def repair_share(calls: CallTotals) -> float | None:
     """Return the share of all input tokens that repairs of kernels took; None before any input was paid."""
-    return calls["repair_input_tokens"] / calls["input_tokens"] if calls["input_tokens"] else None
+    return calls.repair_input_tokens / calls.input_tokens if calls.input_tokens else None
 
 
 def _device(run: RunRecord, baselines: Baselines | None) -> dict[str, Any] | None:
@@ -157,10 +157,9 @@ def best_entry(archive: Archive, best: Best, baselines: Baselines | None) -> dic
 
 def _baselines_failed(archive: Archive, evaluation: Evaluation, baselines: Baselines | None) -> list[str]:
     """Return the configurations of PyTorch that failed in the measurement behind `speedup_vs_best`."""
-    again = (certificate_of(archive, evaluation.candidate_id) or {}).get("baselines")
-    with record_errors(archive.path):
-        measured_again = [Baseline.from_json(entry) for entry in again or ()]
-    entries = measured_again if again else baselines.entries if baselines else ()
+    certificate = certificate_of(archive, evaluation.candidate_id)
+    again = certificate.baselines if certificate else ()
+    entries = again or (baselines.entries if baselines else ())
     return without_figure(entries, evaluation.precision_class)
 
 
@@ -255,8 +254,8 @@ def show_run(archive: Archive) -> dict[str, Any]:
             "rounds": result["history"],
             "ideas": [result.to_json() for result in idea_results(archive)],
             "lineage": lineage(archive, best["id"]) if best else [],
-            "cost": costs | {"model_calls": Journal(archive).totals()},
-            "certificate": archive.certificate(),
+            "cost": costs | {"model_calls": Journal(archive).totals().to_json()},
+            "certificate": archive.certificate_json(),
         }
     )
     return shown

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from ridgeline.tools.records.codec import Record
 
@@ -38,16 +38,17 @@ class RoundRecord(Record):
             if any(isinstance(n, bool) or (isinstance(n, float) and not math.isfinite(n)) for n in numbers):
                 raise ValueError(f"{field.name}: {value} is no number")
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild a record from what the archive keeps of a round.
 
-def check_round(entry: Mapping[str, Any]) -> None:
-    """Check what the archive keeps of a round.
-
-    Raises:
-        KeyError, TypeError, ValueError: the round has no number, or a field is not what a search stores; the error names both.
-    """
-    if type(entry["round"]) is not int:
-        raise TypeError(f"round {str(entry['round'])[:40]} has no number")
-    try:
-        RoundRecord.from_json(entry)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ValueError(f"round {entry['round']}: {error}") from None
+        Raises:
+            KeyError, TypeError, ValueError: the round has no number, or a field is not what a search stores; the error names
+                both.
+        """
+        if type(data["round"]) is not int:
+            raise TypeError(f"round {str(data['round'])[:40]} has no number")
+        try:
+            return super(RoundRecord, cls).from_json(data)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ValueError(f"round {data['round']}: {error}") from None

@@ -1,4 +1,4 @@
-"""The stored certificate, checked field by field when it is read.
+"""The stored certificate as a record, and as certificate.json has it.
 
 A certificate is kept as the object of certificate.json. Fields that nothing reads, or that a certificate of an earlier
 version lacks, are not missed.
@@ -12,26 +12,33 @@ from typing import Any
 
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.results import Baseline, Comparison, Floor, OwnWork, Timing, Verdict
+from ridgeline.tools.records.vocabulary import SearchOutcome
 
 Facts = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Build(Record):
+class CertifiedBuild(Record):
+    """The build that the steps measured."""
+
     key: str = ""
     flags: tuple[str, ...] = ()
     toolchain: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Device(Record):
+class CertifiedDevice(Record):
+    """The device that the certificate was given on."""
+
     name: str = ""
     arch: str = ""
     driver: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Leader(Record):
+class ComparedLeader(Record):
+    """A kernel that the search could not tell apart from the winner; `ratio` is over the search's first."""
+
     candidate_id: str
     speedup: float
     speedup_ci95: tuple[float, float] | None = None
@@ -40,14 +47,18 @@ class _Leader(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sanitizer(Record):
+class Sanitized(Record):
+    """What the sanitizers of `build` found, or why none could look."""
+
     build: str | None = None
     verdict: Verdict | None = None
     skipped: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Audit(Record):
+class Audited(Record):
+    """The second look at a gain too large to be believed."""
+
     passed: bool
     reason: str
     verification: Verdict | None = None
@@ -55,7 +66,9 @@ class _Audit(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shape(Record):
+class TriedShape(Record):
+    """How the winner ended at a shape that it was not asked for."""
+
     sizes: dict[str, int]
     status: str
     reason: str
@@ -63,77 +76,92 @@ class _Shape(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OtherShapes(Record):
+class TriedShapes(Record):
+    """The shapes that were tried, or why none was."""
+
     skipped: str = ""
-    shapes: tuple[_Shape, ...] = ()
+    shapes: tuple[TriedShape, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _FailedBefore(Record):
+class TriedBefore(Record):
+    """A kernel that was tried before the winner and got no certificate."""
+
     candidate_id: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Certificate(Record):
-    """The types of what `checkpoints/report/` and a resumed search read of a certificate."""
+class CertifiedKernel(Record):
+    """The candidate that the certificate is of."""
 
+    id: str = ""
+    parent_id: str | None = None
+    tunables: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCertificate(Record):
+    """What reports, results and a resumed search read of a certificate, passed or not."""
+
+    outcome: SearchOutcome | None = None  # of the search
     passed: bool = False
     reason: str = ""
     labels: tuple[str, ...] = ()
-    candidate: dict[str, Any] = dataclasses.field(default_factory=dict)
-    build: _Build | None = None
-    selection: tuple[_Leader, ...] = ()
+    candidate: CertifiedKernel = CertifiedKernel()
+    build: CertifiedBuild | None = None
+    selection: tuple[ComparedLeader, ...] = ()
     verification: Verdict | None = None
-    sanitizer: _Sanitizer | None = None
+    sanitizer: Sanitized | None = None
     timings: tuple[Timing, ...] = ()
     baselines: tuple[Baseline, ...] = ()
     floor: Floor | None = None
     fraction_of_floor: float | None = None
     speedup_vs_best: float | None = None
-    audit: _Audit | None = None
+    audit: Audited | None = None
     seed_kernel: str | None = None
     versus_seed: Comparison | None = None
     own_work: OwnWork | None = None
-    other_shapes: _OtherShapes | None = None
-    failed_before: tuple[_FailedBefore, ...] = ()
+    other_shapes: TriedShapes | None = None
+    failed_before: tuple[TriedBefore, ...] = ()
     not_done: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
-    date: str = ""
+    date: str = ""  # when it was begun
+    ended_at: str = ""
     problem: str = ""
     tolerance: str = ""
-    device: _Device | None = None
+    device: CertifiedDevice | None = None
     cores_in_use_by_others: float | None = None
     versions: dict[str, str] | None = None
     hashes: dict[str, str] | None = None
 
 
-def certifies(certificate: Facts | None, candidate_id: str | None) -> bool:
+def certifies(certificate: StoredCertificate | None, candidate_id: str | None) -> bool:
     """Say whether this certificate passed and is this candidate's; not where either is missing."""
     if certificate is None or candidate_id is None:
         return False
-    return bool(certificate.get("passed")) and certificate.get("candidate", {}).get("id") == candidate_id
+    return certificate.passed and certificate.candidate.id == candidate_id
 
 
-def failures_of(certificate: Facts | None) -> dict[str, str]:
+def failures_of(certificate: StoredCertificate | None) -> dict[str, str]:
     """Return the kernels whose certification was tried and failed, with the reason, in the order tried."""
     if certificate is None:
         return {}
-    failures = {each["candidate_id"]: each["reason"] for each in certificate.get("failed_before", ())}
-    tried = certificate.get("candidate", {}).get("id")
-    if tried and not certifies(certificate, tried):
-        failures.setdefault(tried, certificate.get("reason", ""))
+    failures = {each.candidate_id: each.reason for each in certificate.failed_before}
+    tried = certificate.candidate.id
+    if tried and not certificate.passed:
+        failures.setdefault(tried, certificate.reason)
     return failures
 
 
-def checked_certificate(stored: Facts) -> Facts:
-    """Return a certificate as it was stored, infinities as numbers again.
+def certificate_content(stored: Facts) -> Facts:
+    """Return the content of certificate.json as it was stored, infinities as numbers again.
 
     Raises:
         AttributeError, KeyError, TypeError, ValueError: a field is not what a certificate holds.
     """
-    checked: Facts = _with_numbers(stored, _Certificate.from_json(stored))
-    return checked
+    content: Facts = _with_numbers(stored, StoredCertificate.from_json(stored))
+    return content
 
 
 def _with_numbers(stored: Any, read: Any) -> Any:

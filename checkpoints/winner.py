@@ -11,7 +11,7 @@ from ridgeline.checkpoints.result import Best, best_entry, choose_best
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.strict_json import finite
-from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.error_map import Measure
 from ridgeline.tools.records.precision import CRFM_TOLERANCE, NOMINAL_GATE, accepted_classes
@@ -33,7 +33,8 @@ class Winner:
     description: Description
     best: Best
     figures: dict[str, Any]  # result.json's `best`
-    certificate: dict[str, Any] | None  # passed or not
+    certificate: StoredCertificate | None  # passed or not
+    certificate_json: dict[str, Any] | None  # as certificate.json has it
     lineage: list[dict[str, Any]]
 
     @property
@@ -44,7 +45,7 @@ class Winner:
     @property
     def certified_flags(self) -> tuple[str, ...]:
         """Return the flags of its certificate's build; none where it has no certificate, or that kept none."""
-        return tuple(map(str, ((self.certificate or {}).get("build") or {}).get("flags") or ()))
+        return self.certificate.build.flags if self.certificate and self.certificate.build else ()
 
     def limit(self, output: ArgSpec) -> tuple[str, float]:
         """Return how the judge measures an output's error, and the largest that the kernel was let through with.
@@ -85,6 +86,7 @@ def winner_of(archive: Archive, run: str, *, advice: str = _SEARCH_ANEW) -> Winn
         return None
     if description is None or record.device is None or record.problem is None or record.reference_source is None:
         raise RunError(f"{run}: does not hold what it searched for; {advice}")
+    certificate = certificate_of(archive, best.candidate.id)
     with record_errors(archive.path):
         return Winner(
             run=run,
@@ -97,6 +99,7 @@ def winner_of(archive: Archive, run: str, *, advice: str = _SEARCH_ANEW) -> Winn
             description=description,
             best=best,
             figures=finite(best_entry(archive, best, archive.baselines())),
-            certificate=certificate_of(archive, best.candidate.id),
+            certificate=certificate,
+            certificate_json=archive.certificate_json() if certificate else None,
             lineage=lineage(archive, best.candidate.id),
         )

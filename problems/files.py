@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,14 @@ MOST_KEYS = 10_000
 """Of one mapping: `<<` can repeat a short one without end."""
 LONGEST_SHOWN = 60
 """Characters of a value in a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemPlace:
+    """Where a problem was read from."""
+
+    path: Path  # reference and seeds are relative to its folder
+    given: Path  # as its reader gave it, for messages
 
 
 def read_text(path: Path, where: str) -> str:

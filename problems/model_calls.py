@@ -30,9 +30,8 @@ class Section(BaseModel):
                 mistake = explain_mistake(error.errors(), type(self), {})
                 raise ProblemError(f"{type(self).__name__}: {mistake}") from None
 
-        __init__.__pydantic_base_init__ = (
-            True  # pydantic goes on to fill nested sections itself, as without this method
-        )
+        # pydantic goes on to fill nested sections itself, as without this method
+        __init__.__pydantic_base_init__ = True
 
 
 class PriceSettings(Section):

@@ -9,26 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    Field,
-    FiniteFloat,
-    PrivateAttr,
-    StringConstraints,
-    ValidationError,
-)
+from pydantic import BaseModel, Field, FiniteFloat, PrivateAttr, StringConstraints, ValidationError
 
 from ridgeline.problems import names
-from ridgeline.problems.files import as_words, read_text, read_yaml
-from ridgeline.problems.kernel_files import (
-    MODULE_SUFFIX,
-    SOURCE_SUFFIX,
-    matching_kernels,
-    named_kernel,
-    refuse_source,
-)
+from ridgeline.problems.files import ProblemPlace, as_words, read_text, read_yaml
+from ridgeline.problems.kernel_files import MODULE_SUFFIX, SOURCE_SUFFIX, matching_kernels, named_kernel, refuse_source
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.model_calls import CallSettings, PriceSettings, Section
 from ridgeline.problems.syntax import names_float64, parse_reference, substitute_sizes
@@ -156,6 +143,25 @@ class ProblemSpec(Section):
 
     _path: Path = PrivateAttr(default_factory=Path)
     _given: Path = PrivateAttr(default_factory=Path)
+
+    @classmethod
+    def stated(cls, data: Mapping[str, Any], place: ProblemPlace) -> Self:
+        """Return the problem that `data` states, as read from a place.
+
+        Raises:
+            ValidationError: `data` states none.
+        """
+        return cls.model_validate(data, context=place)
+
+    def model_post_init(self, place: Any) -> None:
+        """Take the place that `stated` names; it is none of the fields."""
+        if isinstance(place, ProblemPlace):
+            self._path, self._given = place.path, place.given
+
+    def with_absolute_path(self) -> Self:
+        """Return the problem, once its path is absolute: a run may be resumed from another folder."""
+        self._path = self._path.absolute()
+        return self
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], *, folder: Path | str = ".") -> ProblemSpec:
@@ -312,7 +318,7 @@ def _with_files(spec: ProblemSpec, path: Path) -> ProblemSpec:
         spec.reference_source(kind)
         spec.seed_sources(kind)
         spec.reference_kernels(kind)
-    return _at(_with_own_tolerance(spec), path.absolute(), given=path)  # a run may be resumed from another folder
+    return _with_own_tolerance(spec).with_absolute_path()
 
 
 def _with_own_tolerance(spec: ProblemSpec) -> ProblemSpec:
@@ -331,15 +337,9 @@ def parse_problem(data: Mapping[str, Any], path: Path) -> ProblemSpec:
         ProblemError: one line that names file, field and remedy.
     """
     try:
-        spec = ProblemSpec.model_validate(data)
+        return ProblemSpec.stated(data, ProblemPlace(path=path, given=path))
     except ValidationError as error:
         raise ProblemError(f"{path}: {explain_mistake(error.errors(), ProblemSpec, _SECTIONS)}") from None
-    return _at(spec, path, given=path)
-
-
-def _at(spec: ProblemSpec, path: Path, *, given: Path) -> ProblemSpec:
-    spec._path, spec._given = path, given  # noqa: SLF001  # frozen: where a problem came from is none of its fields
-    return spec
 
 
 def shipped_problems() -> dict[str, Path]:

@@ -1,7 +1,7 @@
 """The journal of model calls: each call has a deterministic id, and a reply is stored before it is used.
 
 So no reply that arrived is paid twice. A call is `in_flight` from just before it is sent until its reply is stored. A
-call that a crash left `in_flight` may have been paid without an answer; `totals()["repeated"]` counts the calls sent
+call that a crash left `in_flight` may have been paid without an answer; `totals().repeated` counts the calls sent
 again. A `waiting` call waits for an outside agent or a person, who finds all that an answer needs in `request`; `error`
 says what was wrong with the last answer. Or it waits for its provider's batch: see `batched_calls`.
 """
@@ -9,12 +9,14 @@ says what was wrong with the last answer. Or it waits for its provider's batch: 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.storage.database import to_text
 from ridgeline.checkpoints.storage.migrations import NOW
+from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.keys import REPAIRS_GLOB
 
 _BEGIN = """INSERT INTO model_calls (call_id, state, model, prompt_sha256, request)
@@ -55,6 +57,28 @@ FROM (SELECT call_id, state, model, sent{_USED}{_UNPRICED} FROM model_calls)"""
 
 _OUTPUT_TOKENS = """SELECT COALESCE(MAX(output_tokens), 0) AS most, COALESCE(AVG(output_tokens), 0) AS usual
 FROM model_calls WHERE model = :model AND state = 'finished' AND instr(call_id, :part) > 0"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTotals(Record):
+    """The sums over all model calls of a search; tokens and dollars include those of failed sends."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float
+    repair_input_tokens: int  # of the input, what repairs of kernels took
+    in_flight: int  # calls, as are the next three
+    waiting: int
+    batched: int  # of those that wait, in a batch of their provider
+    failed: int
+    repeated: int  # sends beyond the first of each call
+    unpriced: int  # calls of unknown price
+
+    @property
+    def tokens(self) -> int:
+        """Return the tokens of input and output."""
+        return self.input_tokens + self.output_tokens
 
 
 class Journal:
@@ -174,14 +198,9 @@ class Journal:
         found = self._database.query(_CALLS, {"state": state, "call_id": call_id, "task": task})
         return [row | {"request": self._database.value_of(row["request"])} for row in found]
 
-    def totals(self) -> dict[str, Any]:
-        """Return the sums over all calls: numbers of calls by state, tokens and dollars.
-
-        `calls`, and of these `in_flight`, `waiting` (in batches: `batched`) and `failed`; `input_tokens`, `output_tokens`
-        and `usd`, failed sends included; `repair_input_tokens`, the part of the input that repairs of kernels took;
-        `repeated`, the sends beyond the first of each call; `unpriced`, the calls of unknown price.
-        """
-        return self._database.query(_TOTALS)[0]
+    def totals(self) -> CallTotals:
+        """Return the sums over all calls."""
+        return CallTotals(**self._database.query(_TOTALS)[0])
 
     def output_tokens(self, model: str, purpose: str) -> dict[str, float]:
         """Return the output tokens of a model's finished calls for `purpose` ("ideate", "write"): `most` and `usual`.

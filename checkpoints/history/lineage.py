@@ -7,6 +7,8 @@ from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.round_record import RoundRecord
+from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.tools.records.keys import CallId
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
@@ -33,10 +35,10 @@ def findings(archive: Archive) -> dict[str, Evaluation]:
     return found
 
 
-def certificate_of(archive: Archive, candidate_id: str) -> dict[str, Any] | None:
+def certificate_of(archive: Archive, candidate_id: str) -> StoredCertificate | None:
     """Return the certificate, passed or not, when its winner is this candidate; else None."""
     certificate = archive.certificate()
-    return certificate if certificate and certificate.get("candidate", {}).get("id") == candidate_id else None
+    return certificate if certificate and certificate.candidate.id == candidate_id else None
 
 
 def lineage(archive: Archive, candidate_id: str) -> list[dict[str, Any]]:
@@ -93,10 +95,10 @@ def history(archive: Archive) -> list[dict[str, Any]]:
 
     Each entry: round, ideas, candidates (written by a model), judged and ok (of these), tuned, best_id, best_speedup,
     best_speedup_ci95 and best_median_ms (of the round), best_so_far, tokens, usd, unpriced_calls and wall_s (of
-    the round; None when it was never stored). Other keys come from `save_round`, whose `wall_s` is the search's total at
-    the end of the round.
+    the round; None when it was never stored). The stored record's `wall_s` is the search's total at the end of the round;
+    its `elites` and `gpu_s` are added where they were stored.
     """
-    stored = {int(entry["round"]): entry for entry in archive.rounds()}
+    stored = {each.round: each for each in archive.rounds()}
     candidates = archive.candidates()
     last = max([*stored, *(c.round for c in candidates)], default=0)
     ranked = archive.ranking(SEARCHED)
@@ -106,15 +108,22 @@ def history(archive: Archive) -> list[dict[str, Any]]:
     spent = _spent_by_round(archive)
     entries, before_s = [], 0.0
     for number in range(1, last + 1):
-        until_s = stored.get(number, {}).get("wall_s")
+        record = stored.get(number)
+        until_s = record.wall_s if record else None
         wall_s = None if until_s is None else max(until_s - before_s, 0.0)
         before_s = until_s or before_s
         found = {"round": number, "ideas": ideas[number]} | _kernels(
             number, candidates, ranked, judged=judged, tuned=tuned
         )
         derived = found | _NOTHING_SPENT | spent[number]
-        entries.append(stored.get(number, {}) | derived | {"wall_s": wall_s})
+        entries.append(_stored_alone(record) | derived | {"wall_s": wall_s})
     return entries
+
+
+def _stored_alone(record: RoundRecord | None) -> dict[str, Any]:
+    """Return what only the stored record of a round says."""
+    told = record.to_json() if record else {}
+    return {name: told[name] for name in ("elites", "gpu_s") if told.get(name) is not None}
 
 
 def _kernels(

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ridgeline.checkpoints.report.figures import plain_text
 from ridgeline.checkpoints.report.floors import below_words, floors_words
 from ridgeline.checkpoints.report.wording import COMPARED, RANKING, best_configuration, step_words
+from ridgeline.checkpoints.stored_certificate import (
+    Audited,
+    CertifiedBuild,
+    CertifiedDevice,
+    CertifiedKernel,
+    Sanitized,
+    StoredCertificate,
+    TriedShapes,
+)
 from ridgeline.tools.records.error_map import FIGURE_WORDS
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.results import Verdict
+from ridgeline.tools.records.results import OwnWork, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Status
 from ridgeline.tools.wording import counted, margin_words, ratio_words, whole_numbers_words
 
 Facts = dict[str, Any]
 Row = tuple[str, str]
-_ABSENT: Facts = {
-    **dict.fromkeys(("verification", "sanitizer", "audit", "own_work", "other_shapes", "build", "device", "floor")),
-    **dict.fromkeys(("versus_seed", "seed_kernel", "speedup_vs_best", "fraction_of_floor", "versions", "hashes")),
-    **dict.fromkeys(("timings", "baselines", "selection", "failed_before", "labels"), ()),
-    **dict.fromkeys(("problem", "date", "ended_at", "reason", "tolerance"), ""),
-    "candidate": {},
-    "seconds": {},
-    "not_done": {},
-    "passed": False,
-}
-"""Defaults of the fields that a certificate of an earlier version may lack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,29 +38,27 @@ class Section:
     is_in_report: bool = True  # else report.html has a table of its own for it
 
 
-def certificate_rows(certificate: Facts | None) -> list[Row]:
+def certificate_rows(certificate: StoredCertificate | None) -> list[Row]:
     """Return (name, words) of everything that the report says of a certificate; PyTorch's times have their own table."""
-    if not certificate:
+    if certificate is None:
         return []
-    told = _ABSENT | certificate
-    verdict = "certified" if told["passed"] else f"not certified: {told['reason']}"
-    first = [("kernel", _kernel(told["candidate"])), ("verdict", verdict), ("labels", ", ".join(told["labels"]))]
+    verdict = "certified" if certificate.passed else f"not certified: {certificate.reason}"
+    kernel, labels = _kernel(certificate.candidate), ", ".join(certificate.labels)
     sections = (section for section in certificate_sections(certificate, best=None) if section.is_in_report)
     rows = (row for section in sections for row in (_joined(section) if section.is_one_row else section.rows))
-    return [*_with_words(first), *rows]
+    return [*_with_words([("kernel", kernel), ("verdict", verdict), ("labels", labels)]), *rows]
 
 
-def certificate_sections(certificate: Facts, *, best: Facts | None) -> list[Section]:
+def certificate_sections(certificate: StoredCertificate, *, best: Facts | None) -> list[Section]:
     """Return the certificate's parts that have rows; `best` is result.json's entry."""
-    told = _ABSENT | certificate
-    shapes = told["other_shapes"] or {}
+    shapes = _with_words(_shapes(certificate.other_shapes))
     sections = (
-        Section(title="What was checked", rows=_with_words(_checks(told))),
-        Section(title="Figures", rows=_with_words(_figures(told, best))),
-        Section(title=step_words("baselines"), rows=_with_words(_baselines(told)), is_in_report=False),
-        Section(title="How the winner was chosen", rows=_with_words(_selection(told)), is_one_row=True),
-        Section(title=step_words("other_shapes").capitalize(), rows=_with_words(_shapes(shapes)), is_one_row=True),
-        Section(title="What it rests on", rows=_with_words(_circumstances(told))),
+        Section(title="What was checked", rows=_with_words(_checks(certificate))),
+        Section(title="Figures", rows=_with_words(_figures(certificate, best))),
+        Section(title=step_words("baselines"), rows=_with_words(_baselines(certificate)), is_in_report=False),
+        Section(title="How the winner was chosen", rows=_with_words(_selection(certificate)), is_one_row=True),
+        Section(title=step_words("other_shapes").capitalize(), rows=shapes, is_one_row=True),
+        Section(title="What it rests on", rows=_with_words(_circumstances(certificate))),
     )
     return [section for section in sections if section.rows]
 
@@ -76,42 +72,40 @@ def _joined(section: Section) -> list[Row]:
     return [(section.title.lower(), "; ".join(f"{name}: {words}" for name, words in section.rows))]
 
 
-def _kernel(candidate: Facts) -> str:
-    parent = f", from {candidate['parent_id']}" if candidate.get("parent_id") else ""
-    tuned = f" with {plain_text(candidate['tunables'])}" if candidate.get("tunables") else ""
-    return f"{candidate.get('id', '')}{parent}{tuned}"
+def _kernel(candidate: CertifiedKernel) -> str:
+    parent = f", from {candidate.parent_id}" if candidate.parent_id else ""
+    tuned = f" with {plain_text(candidate.tunables)}" if candidate.tunables else ""
+    return f"{candidate.id}{parent}{tuned}"
 
 
-def _checks(certificate: Facts) -> Iterator[Row]:
-    yield step_words("verify"), _verdict(certificate["verification"])
-    sanitizer = certificate["sanitizer"] or {}
-    said = f"skipped: {sanitizer['skipped']}" if sanitizer.get("skipped") else _verdict(sanitizer.get("verdict"))
-    builds = ", ".join(str(sanitizer.get("build", "none")).split(","))
-    yield f"{step_words('sanitize')} ({builds})", said
-    yield f"{step_words('time')} in new processes", "; ".join(_timing(timing) for timing in certificate["timings"])
+def _checks(certificate: StoredCertificate) -> Iterator[Row]:
+    yield step_words("verify"), _verdict(certificate.verification)
+    sanitizer = certificate.sanitizer or Sanitized()
+    said = f"skipped: {sanitizer.skipped}" if sanitizer.skipped else _verdict(sanitizer.verdict)
+    yield f"{step_words('sanitize')} ({', '.join((sanitizer.build or 'none').split(','))})", said
+    yield f"{step_words('time')} in new processes", "; ".join(map(_timing, certificate.timings))
     yield "floor", _floor(certificate)
-    yield step_words("audit"), _audit(certificate["audit"])
-    yield step_words("own_work"), _own_work(certificate["own_work"])
-    for step, reason in certificate["not_done"].items():
+    yield step_words("audit"), _audit(certificate.audit)
+    yield step_words("own_work"), _own_work(certificate.own_work)
+    for step, reason in certificate.not_done.items():
         yield f"not done: {step_words(step)}", reason
-    for failure in certificate["failed_before"]:
-        yield f"not certified: {failure['candidate_id']}", failure["reason"]
+    for failure in certificate.failed_before:
+        yield f"not certified: {failure.candidate_id}", failure.reason
 
 
-def _verdict(verdict: Facts | None) -> str:
-    if not verdict:
+def _verdict(verdict: Verdict | None) -> str:
+    if verdict is None:
         return "not reached"
-    everything = verdict.get("trials") or ()
-    trials = [t for t in everything if not t.get("skipped")]
-    skipped = ", ".join(t["name"] for t in everything if t.get("skipped"))
+    trials = [t for t in verdict.trials if not t.skipped]
+    skipped = ", ".join(t.name for t in verdict.trials if t.skipped)
     not_met = f"; not tried: {skipped}" if skipped else ""
-    whole = whole_numbers_words(verdict.get("whole_numbers") or ())
+    whole = whole_numbers_words([each.to_json() for each in verdict.whole_numbers])
     not_met += f"; {whole}" if whole else ""
-    passed = f", {sum(1 for t in trials if t['passed'])} of {len(trials)} trials" if trials else ""
-    error = f", relative error {verdict['rel_error']:.1e}" if verdict.get("rel_error") is not None else ""
-    precision = f", {verdict['precision_class']}" if verdict.get("precision_class") else ""
-    reason = f"; {verdict['reason']}" if verdict.get("reason") else ""
-    return f"{verdict['status']}{passed}{error}{precision}{_margin(Verdict.from_json(verdict))}{not_met}{reason}"
+    passed = f", {sum(1 for t in trials if t.passed)} of {len(trials)} trials" if trials else ""
+    error = f", relative error {verdict.rel_error:.1e}" if verdict.rel_error is not None else ""
+    precision = f", {verdict.precision_class}" if verdict.precision_class else ""
+    reason = f"; {verdict.reason}" if verdict.reason else ""
+    return f"{verdict.status}{passed}{error}{precision}{_margin(verdict)}{not_met}{reason}"
 
 
 def _margin(verdict: Verdict) -> str:
@@ -122,71 +116,67 @@ def _margin(verdict: Verdict) -> str:
     return f", {words} under {counted(verdict.draws, 'secret')}" if words else ""
 
 
-def _timing(timing: Facts) -> str:
-    if timing.get("median_ms") is None or timing.get("speedup") is None:
-        return f"{timing['status']}: {timing['reason']}"
-    low, high = timing.get("speedup_ci95") or (float("nan"), float("nan"))
-    skipped = ", ".join(each["name"] for each in timing.get("skipped") or ())
+def _timing(timing: Timing) -> str:
+    if timing.median_ms is None or timing.speedup is None:
+        return f"{timing.status}: {timing.reason}"
+    low, high = timing.speedup_ci95 or (float("nan"), float("nan"))
+    skipped = ", ".join(each.name for each in timing.skipped)
     not_met = f"; not tried: {skipped}" if skipped else ""
-    return f"{timing['median_ms']:.4g} ms, {timing['speedup']:.3f}x ({low:.3f} to {high:.3f}){not_met}"
+    return f"{timing.median_ms:.4g} ms, {timing.speedup:.3f}x ({low:.3f} to {high:.3f}){not_met}"
 
 
-def _audit(audit: Facts | None) -> str:
-    if not audit:
+def _audit(audit: Audited | None) -> str:
+    if audit is None:
         return ""
-    verified = [_verdict(audit["verification"])] if audit.get("verification") else []
-    return "; ".join(["passed" if audit["passed"] else audit["reason"], *verified, *map(_timing, audit["timings"])])
+    verified = [_verdict(audit.verification)] if audit.verification else []
+    return "; ".join(["passed" if audit.passed else audit.reason, *verified, *map(_timing, audit.timings)])
 
 
-def _floor(certificate: Facts) -> str:
-    fraction, floor = certificate["fraction_of_floor"], certificate["floor"]
+def _floor(certificate: StoredCertificate) -> str:
+    fraction, floor = certificate.fraction_of_floor, certificate.floor
     if not fraction or not floor:
         return ""
-    both = (floor["floor_ms"], floor["compute_floor_ms"])
+    both = (floor.floor_ms, floor.compute_floor_ms)
     words = f"{floors_words(*both, '{:.4g} ms'.format)}; {fraction:.0%} of the memory floor's rate is reached"
-    below = below_words(floor["floor_ms"] / fraction, *both)
+    below = below_words(floor.floor_ms / fraction, *both)
     return f"{words}; {below}" if below else words
 
 
-def _own_work(work: Facts | None) -> str:
-    if not work:
+def _own_work(work: OwnWork | None) -> str:
+    if work is None:
         return "not looked at"
-    share = (
-        f"{work['share']:.1%} of the time is spent in its own code" if work["share"] is not None else "share unknown"
-    )
-    others = f"; not its own: {', '.join(work['others'])}" if work["others"] else ""
-    return f"{share}: {work['how']}{others}"
+    share = f"{work.share:.1%} of the time is spent in its own code" if work.share is not None else "share unknown"
+    others = f"; not its own: {', '.join(work.others)}" if work.others else ""
+    return f"{share}: {work.how}{others}"
 
 
-def _figures(certificate: Facts, best: Facts | None) -> Iterator[Row]:
-    if certificate["passed"] and best and best["speedup_ci95"]:
+def _figures(certificate: StoredCertificate, best: Facts | None) -> Iterator[Row]:
+    if certificate.passed and best and best["speedup_ci95"]:
         low, high = best["speedup_ci95"]
         yield "over eager PyTorch", f"{best['speedup']:.3f}x ({low:.3f} to {high:.3f}, which spans the re-timings)"
-    if certificate["speedup_vs_best"] is not None:
-        yield f"over PyTorch's {best_configuration(best or {})}", f"{certificate['speedup_vs_best']:.3f}x"
-    versus = certificate["versus_seed"]
-    if versus and min(versus["ratio"], *versus["ratio_ci95"]) > 0:
-        low, high = sorted(1 / ratio for ratio in versus["ratio_ci95"])
-        yield f"over {certificate['seed_kernel']}", f"{1 / versus['ratio']:.3f}x ({low:.3f} to {high:.3f})"
+    if certificate.speedup_vs_best is not None:
+        yield f"over PyTorch's {best_configuration(best or {})}", f"{certificate.speedup_vs_best:.3f}x"
+    versus = certificate.versus_seed
+    if versus and min(versus.ratio, *versus.ratio_ci95) > 0:
+        low, high = sorted(1 / ratio for ratio in versus.ratio_ci95)
+        yield f"over {certificate.seed_kernel}", f"{1 / versus.ratio:.3f}x ({low:.3f} to {high:.3f})"
 
 
-def _baselines(certificate: Facts) -> Iterator[Row]:
-    for entry in certificate["baselines"]:
-        ms = entry["median_ms"]
-        yield mode_words(entry["name"]), f"{ms:.4g} ms" if ms is not None else f"failed: {entry['error']}"
+def _baselines(certificate: StoredCertificate) -> Iterator[Row]:
+    for entry in certificate.baselines:
+        ms = entry.median_ms
+        yield mode_words(entry.name), f"{ms:.4g} ms" if ms is not None else f"failed: {entry.error}"
 
 
-def _selection(certificate: Facts) -> Iterator[Row]:
-    leaders: Sequence[Facts] = certificate["selection"]
+def _selection(certificate: StoredCertificate) -> Iterator[Row]:
+    leaders = certificate.selection
     if leaders:
         yield "rule", f"{RANKING} {COMPARED}"
     for leader in leaders if len(leaders) > 1 else ():
-        interval = leader["ratio_ci95"]
-        against = (
-            f"{leader['ratio']:.3f}x the search's first ({interval[0]:.3f} to {interval[1]:.3f})" if interval else ""
-        )
-        in_search = ratio_words(leader["speedup"], leader.get("speedup_ci95"))
-        yield leader["candidate_id"], f"{in_search} in the search; {against or 'its first'}"
+        interval = leader.ratio_ci95
+        against = f"{leader.ratio:.3f}x the search's first ({interval[0]:.3f} to {interval[1]:.3f})" if interval else ""
+        in_search = ratio_words(leader.speedup, leader.speedup_ci95)
+        yield leader.candidate_id, f"{in_search} in the search; {against or 'its first'}"
 
 
 _LIMITS: Mapping[str, str] = {
@@ -201,34 +191,31 @@ How far its results are off there says nothing of the kernel; certificate.json h
 """
 
 
-def _shapes(found: Facts) -> Iterator[Row]:
-    if found.get("skipped"):
-        yield "none", found["skipped"]
-    for shape in found.get("shapes", ()):
-        sizes = ", ".join(f"{name} = {value}" for name, value in shape["sizes"].items())
-        limit = _LIMITS.get(shape["status"], "a limit: it does not serve this shape")
-        why = shape["reason"] if shape["status"] in (Status.COMPILE_ERROR, Status.REFUSED) else ""
+def _shapes(found: TriedShapes | None) -> Iterator[Row]:
+    if found is None:
+        return
+    if found.skipped:
+        yield "none", found.skipped
+    for shape in found.shapes:
+        sizes = ", ".join(f"{name} = {value}" for name, value in shape.sizes.items())
+        limit = _LIMITS.get(shape.status, "a limit: it does not serve this shape")
+        why = shape.reason if shape.status in (Status.COMPILE_ERROR, Status.REFUSED) else ""
         yield sizes, f"{limit}{f' ({why})' if why else ''}"
 
 
-def _busy(certificate: Facts) -> str:
-    cores = certificate.get("cores_in_use_by_others")
-    return "" if cores is None else f"{cores:.1f}"
-
-
-def _circumstances(certificate: Facts) -> Iterator[Row]:
-    device, build = certificate["device"] or {}, certificate["build"] or {}
-    yield "begun", certificate["date"]
-    yield "ended", certificate["ended_at"]
-    yield "device", f"{device.get('name', '')} ({device.get('arch', '')})"
-    yield "driver", device.get("driver", "")
-    yield "cores that other programs used", _busy(certificate)
-    yield "compiler", build.get("toolchain", "")
-    yield "flags", " ".join(build.get("flags", ()))
-    yield "build", build.get("key", "")
-    for name, text in (certificate["versions"] or {}).items():
+def _circumstances(certificate: StoredCertificate) -> Iterator[Row]:
+    device, build = certificate.device or CertifiedDevice(), certificate.build or CertifiedBuild()
+    cores = certificate.cores_in_use_by_others
+    yield "begun", certificate.date
+    yield "ended", certificate.ended_at
+    yield "device", f"{device.name} ({device.arch})"
+    yield "driver", device.driver
+    yield "cores that other programs used", "" if cores is None else f"{cores:.1f}"
+    yield "compiler", build.toolchain
+    yield "flags", " ".join(build.flags)
+    yield "build", build.key
+    for name, text in (certificate.versions or {}).items():
         yield name, text
-    for name, text in (certificate["hashes"] or {}).items():
+    for name, text in (certificate.hashes or {}).items():
         yield name.replace("_", " "), text
-    seconds = certificate.get("seconds") or {}
-    yield "seconds", ", ".join(f"{step_words(step)} {spent:.1f}" for step, spent in seconds.items())
+    yield "seconds", ", ".join(f"{step_words(step)} {spent:.1f}" for step, spent in certificate.seconds.items())

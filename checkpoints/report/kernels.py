@@ -20,7 +20,7 @@ from ridgeline.tools.records.keys import attempt_id
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Origin
+from ridgeline.tools.records.vocabulary import Origin, Status
 
 ROOM = 1_400_000
 """Characters that all sources and differences may take on a page."""
@@ -178,6 +178,6 @@ def _fit(source: str) -> str:
 def _log(evaluation: Evaluation | None) -> str:
     """Return the compiler's messages of a kernel that did not build."""
     build = evaluation.build if evaluation else None
-    if build is None or not build.log or build.status == "ok":
+    if build is None or not build.log or build.status is Status.OK:
         return ""
     return build.log if len(build.log) <= LOG else f"{build.log[:LOG]}\n… {len(build.log) - LOG:,} characters more"

@@ -28,8 +28,8 @@ def write_run_outputs(run_dir: Path, archive: Archive, *, state: str | None = No
     if best:
         replace_file(run_dir / best.file_name, best.candidate.source)
     if certificate := archive.certificate():
-        replace_file(run_dir / "certificate.json", pretty(finite(certificate)))
-        replace_file(run_dir / "certificate.md", render_certificate(finite(certificate), best=result["best"]))
+        replace_file(run_dir / "certificate.json", pretty(finite(archive.certificate_json())))
+        replace_file(run_dir / "certificate.md", render_certificate(certificate, best=result["best"]))
     state_words = ending(result["state"], archive.run().stop_reason)
     replace_file(run_dir / "report.html", render_report(archive, result, state_words=state_words))
     replace_file(run_dir / "result.json", pretty(result))

@@ -64,7 +64,7 @@ from ridgeline.checkpoints.report.wording import (
 from ridgeline.checkpoints.result import choose_best
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import RESUMABLE
-from ridgeline.checkpoints.stored_certificate import certifies, failures_of
+from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies, failures_of
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.wording import stored_words
@@ -166,7 +166,7 @@ def _about_best(archive: Archive, result: dict[str, Any], records: SearchRecords
     best = result["best"]
     certificate = certificate_of(archive, best["id"]) if best else None
     is_certified = certifies(certificate, best["id"] if best else None)
-    again = certificate.get("baselines") if certificate else None
+    again = [entry.to_json() for entry in certificate.baselines] if certificate else []
     winner = archive.candidate(best["id"]) if best else None
     source = winner.source if winner else ""
     chart, ceilings = roofline_chart(records, best["id"] if best else None)
@@ -217,7 +217,7 @@ def _no_headline(archive: Archive) -> dict[str, str]:
     return {"figure": "—", "text": f"{why_none(archive).capitalize()}.", "css": "none"}
 
 
-def _headline(result: dict[str, Any], certificate: dict[str, Any] | None) -> dict[str, str]:
+def _headline(result: dict[str, Any], certificate: StoredCertificate | None) -> dict[str, str]:
     best = result["best"]
     speedup = best["speedup"] or 0.0
     is_certified = certifies(certificate, best["id"])

@@ -11,6 +11,7 @@ from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.result import build_result
 from ridgeline.checkpoints.runs.folders import state_now
+from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.tools.records.vocabulary import RunState
 
 
@@ -20,7 +21,7 @@ class RunPage:
 
     state: str  # as `state_now` has it
     result: dict[str, Any]  # what result.json would hold
-    certificate: dict[str, Any] | None  # passed or not, and of whatever kernel
+    certificate: StoredCertificate | None  # passed or not, and of whatever kernel
     progress: Progress
     html: str
 

@@ -43,9 +43,8 @@ def winner_use(archive: Archive, best: Best | None) -> WinnerUse | None:
     if best is None or description is None:
         return None
     build = best.evaluation.build
-    stored = (certificate or {}).get("build") or {}
     is_certified = certifies(certificate, best.candidate.id)
-    flags = stored.get("flags") if is_certified else build.flags if build else ()
+    used = certificate.build if certificate and is_certified else build
     interface = best.candidate.interface
     taken = [arg for arg in description.signature.args if arg.role in _TAKEN[interface]]
     return WinnerUse(
@@ -55,7 +54,7 @@ def winner_use(archive: Archive, best: Best | None) -> WinnerUse | None:
         entry=_ENTRIES[interface],
         has_workspace=interface is Interface.C,
         is_loadable=interface is not Interface.MODULE,
-        flags=" ".join(map(str, flags or ())),
+        flags=" ".join(used.flags if used else ()),
         arguments=tuple((arg.name, arg.role.value, _passed(arg)) for arg in taken),
     )
 

@@ -199,9 +199,8 @@ WHEN EXISTS (SELECT 1 FROM evaluations WHERE candidate_id = NEW.candidate_id AND
   SELECT RAISE(IGNORE);
 END"""
 
-_STATED = (
-    "Composition: "  # began the last sentence of an idea of the offline model: "Composition: row-buffer, prefetch."
-)
+# began the last sentence of an idea of the offline model: "Composition: row-buffer, prefetch."
+_STATED = "Composition: "
 _NAMES = f"rtrim(substr(mechanism, instr(mechanism, '{_STATED}') + {len(_STATED)}), '.')"
 _STATE_COMPOSITIONS = f"""UPDATE ideas SET record = json_set(record, '$.composition', json(
   CASE {_NAMES} WHEN 'none' THEN '[]' ELSE '["' || replace({_NAMES}, ', ', '","') || '"]' END

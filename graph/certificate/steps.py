@@ -17,17 +17,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.engine_failures import EngineFailure
-from ridgeline.graph.certificate.audit import (
-    EXTRA_TRIALS,
-    failure_of,
-    needs_audit,
-    run_audit,
-    time_anew,
-    verify_anew,
-)
+from ridgeline.graph.certificate.audit import needs_audit, run_audit
 from ridgeline.graph.certificate.certificate import Certificate
 from ridgeline.graph.certificate.circumstances import circumstances, now_in_words
 from ridgeline.graph.certificate.expected_time import expected_s
+from ridgeline.graph.certificate.measuring import EXTRA_TRIALS, failure_of, time_anew, verify_anew
 from ridgeline.graph.certificate.other_shapes import try_other_shapes
 from ridgeline.graph.search.budget import charge
 from ridgeline.graph.search.events import emit, warn

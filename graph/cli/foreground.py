@@ -16,8 +16,9 @@ from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.graph.cli.estimate import search_estimate, tariffs_of
 from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line
-from ridgeline.graph.cli.view.board import Board, recall
+from ridgeline.graph.cli.view.board import Board
 from ridgeline.graph.cli.view.progress import LiveView, PlainView, View
+from ridgeline.graph.cli.view.recalled import recall
 from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.session.session import run_resolved
 from ridgeline.tools.machine.logs import logger_of

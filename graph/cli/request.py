@@ -68,8 +68,7 @@ def _tokens(limit: int | str | None) -> int | None:
         return limit
     run = find_run(RUNS, limit)
     with Archive.open_read_only(run) as archive:
-        totals = Journal(archive).totals()
-    used = int(totals["input_tokens"]) + int(totals["output_tokens"])
+        used = Journal(archive).totals().tokens
     if not used:
         raise RunError(f"--max-tokens: {run} used no token of a model; give a number, or another run")
     return used

@@ -49,11 +49,11 @@ def resume_line(archive: Archive) -> str:
     written = len(archive.candidates(origin=Origin.MODEL))
     judged = len(archive.evaluations())
     rounds = archive.rounds()
-    again, waiting = calls["in_flight"] + calls["failed"], calls["waiting"]
+    again, waiting = calls.in_flight + calls.failed, calls.waiting
     whose = "offline model reply" if archive.run().is_keyless else "model reply"
     line = (
         f"skipped, because it is stored: {counted(len(rounds), 'judged round')}, "
-        f"{counted(calls['calls'] - again - waiting, whose)}, {counted(written, 'written kernel')}, "
+        f"{counted(calls.calls - again - waiting, whose)}, {counted(written, 'written kernel')}, "
         f"{counted(judged, 'evaluation')}"
     )
     line += f"; asked again, because the reply never came: {counted(again, 'model call')}" if again else ""
@@ -89,7 +89,7 @@ def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[st
     """
     report = result.report
     lines = ["", ending(result.state, result.reason)]
-    if result.state == "budget" and not result.certified:
+    if result.state == RunState.BUDGET and not result.certified:
         lines.append("no kernel was certified as faster than eager PyTorch yet")
     lines += [words] if (words := replay_words(report.get("replay"))) else []
     lines += round_lines(report.get("history", []))
@@ -106,7 +106,7 @@ def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[st
     )
     lines.append(f"result:  {result.run_dir / 'result.json'}")
     lines.append(f"report:  {result.run_dir / 'report.html'}")
-    if result.state == "waiting":
+    if result.state == RunState.WAITING:
         lines += refused_lines(result.refused, result.run_dir)
         counts = {"batched": result.batched, "unjudged": result.unjudged}
         words = waiting_words(result.waiting, result.run_dir, **counts, device=device_name(report))

@@ -16,7 +16,7 @@ from ridgeline.checkpoints.history.lineage import findings
 from ridgeline.checkpoints.report.run_page import run_page
 from ridgeline.checkpoints.result import build_result, choose_best, evaluation_line
 from ridgeline.checkpoints.runs.folders import find_run, state_now
-from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies
 from ridgeline.graph.library.evaluation import Evaluation
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.options import RUNS
@@ -119,7 +119,8 @@ class Run:
     @property
     def is_certified(self) -> bool:
         """Say whether the best kernel passed its certificate."""
-        return certifies(self._certificate, self.best.id if self.best else None)
+        stored = StoredCertificate.from_json(self._certificate) if self._certificate else None
+        return certifies(stored, self.best.id if self.best else None)
 
     @property
     def best_source(self) -> str | None:
@@ -223,7 +224,7 @@ def _read(archive: Archive, path: Path) -> Run:
         candidates=tuple(_candidate(c, found.get(c.id), baselines) for c in archive.candidates()),
         best=_candidate(best.candidate, best.evaluation, baselines) if best else None,
         _result=result,
-        _certificate=archive.certificate(),
+        _certificate=archive.certificate_json(),
         _archive=archive.path.absolute(),
     )
 

@@ -93,7 +93,8 @@ def read_status(run: Path) -> RunStatus:
         waiting = [call["call_id"] for call in Journal(archive).calls("waiting") if not is_batch(call["model"])]
     state = state_now(run, record)
     is_running = state == RunState.RUNNING or is_locked(run)
-    best = found_kernel(result["best"], certificate)
+    entry = result["best"]
+    best = found_kernel(entry, is_certified=certifies(certificate, entry["id"] if entry else None))
     status = RunStatus(
         run=str(run),
         name=run.name,
@@ -135,11 +136,11 @@ def short_state(state: str) -> str:
     return KILLED_STATE if state == KILLED else RunState(state).value
 
 
-def found_kernel(entry: dict[str, Any] | None, certificate: dict[str, Any] | None) -> FoundKernel | None:
+def found_kernel(entry: dict[str, Any] | None, *, is_certified: bool) -> FoundKernel | None:
     """Return the best kernel of a result.json; None where no kernel stood up as right."""
     if not entry:
         return None
-    return FoundKernel.model_validate(entry | {"certified": certifies(certificate, entry["id"])})
+    return FoundKernel.model_validate(entry | {"certified": is_certified})
 
 
 def fingerprint(run: Path) -> tuple[object, ...]:

@@ -71,7 +71,7 @@ class Watching:
 
 def found_in(run: Run) -> FoundKernel | None:
     """Return the best kernel of a run that was opened."""
-    return found_kernel(run.result["best"], run.certificate)
+    return found_kernel(run.result["best"], is_certified=run.is_certified)
 
 
 def _rests(status: RunStatus) -> bool:

@@ -194,7 +194,7 @@ class Allowance:
         """
         batched = await asyncio.to_thread(self._batched.held)
         totals = await asyncio.to_thread(self._journal.totals)
-        spent = {"usd": float(totals["usd"]), "tokens": int(totals["input_tokens"]) + int(totals["output_tokens"])}
+        spent = {"usd": totals.usd, "tokens": totals.tokens}
         fits = True
         for name, estimate in wanted.items():
             limit = getattr(self._budget, name)

@@ -19,7 +19,8 @@ THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 THOUGHT_END = re.compile(r"</think(?:ing)?>\s*+(?=[{`<])")
 ANSWER_STARTS = ("{", "`", "<")
 _RATIO = r"(\d++(?:\.\d++)?+)\s*+(x|×|%|percent)?+"
-GAIN = re.compile(  # nothing is given back: the time grows with the length and no faster
+# nothing is given back: the time grows with the length and no faster
+GAIN = re.compile(
     rf"\s*+(?:by |about |between |~|≈|\+)?+\s*+{_RATIO}(?:\s*+(?:-|–|—|to|and)\s*+\+?+{_RATIO})?+\s*+(?:faster|more)?+\s*+",
     re.IGNORECASE,
 )

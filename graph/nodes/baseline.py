@@ -13,8 +13,8 @@ from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging.compiled import baseline_event, is_pytorch_at_floor
 from ridgeline.graph.search.judging.judging import judged_standings
 from ridgeline.graph.search.ranking.elites import ranked_elites
-from ridgeline.graph.search.rounds.rounds import PYTORCH_AT_FLOOR, outcome_state, ranking_state, tell_stop
 from ridgeline.graph.search.rounds.seeds import judge_seeds, seed_candidates
+from ridgeline.graph.search.rounds.stop_rules import PYTORCH_AT_FLOOR, outcome_state, ranking_state, tell_stop
 from ridgeline.tools.build.entry_match import takes_same_types
 from ridgeline.tools.build.interfaces import entry_declaration
 from ridgeline.tools.engine import BaselineTask, DescribeTask

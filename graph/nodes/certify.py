@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.history.right_kernels import right_kernels
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.graph.certificate.again import is_to_be_given_again
 from ridgeline.graph.certificate.certificate import Certificate, FailedBefore
 from ridgeline.graph.certificate.expected_time import PYTORCH_S, expected_s
 from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS, certify_candidate
+from ridgeline.graph.certificate.validity import is_to_be_given_again
 from ridgeline.graph.search.events import emit, note, warn
+from ridgeline.graph.search.finish import left_to_session
 from ridgeline.graph.search.ideas.blocks import work_of
 from ridgeline.graph.search.judging.compiled import join_compiled
 from ridgeline.graph.search.judging.judging import judged_standings
 from ridgeline.graph.search.ranking.elites import Standing, ranked_elites, read_standings
 from ridgeline.graph.search.ranking.leaders import Leader, compare_leaders, within_noise
-from ridgeline.graph.search.rounds.rounds import Stop, tell_stop
+from ridgeline.graph.search.rounds.stop_rules import Stop, tell_stop
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import EngineError, NotRecorded
 from ridgeline.tools.records.results import QUARANTINE_ABOVE
@@ -37,7 +38,7 @@ MOST_TRIED = 10
 
 
 @dataclass(slots=True, kw_only=True)
-class _Trials:
+class _Certifications:
     """The kernels whose certification was tried, in order."""
 
     winner: Standing | None = None
@@ -61,7 +62,7 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     """
     ended = await _end_of(state, context)
     if context.finish is not None:
-        await run_whole(context.finish, RunState(ended["outcome"]))
+        await run_whole(context.finish, context, RunState(ended["outcome"]))
     return ended
 
 
@@ -77,18 +78,20 @@ async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
         return await _uncertified(state, context, standings)
     leaders = await compare_leaders(context, standings)
     elites = await ranked_elites(context, standings, context.plan(state.get("max_rounds")).elites)
-    trials = await _try_in_order(context, leaders, _in_order(leaders, elites, standings))
-    if trials.winner is None and (failure := trials.engine_failure):
+    certifications = await _try_in_order(context, leaders, _in_order(leaders, elites, standings))
+    if certifications.winner is None and (failure := certifications.engine_failure):
         raise EngineError(f"{failure.candidate_id}: not certified: {failure.reason}; resume the search to try again")
     stopped_by = outcome_of(state)
-    outcome = _outcome(stopped_by, is_certified=trials.winner is not None, has_failures=bool(trials.failures))
+    outcome = _outcome(
+        stopped_by, is_certified=certifications.winner is not None, has_failures=bool(certifications.failures)
+    )
     if outcome is SearchOutcome.NO_GAIN and stopped_by is not SearchOutcome.NO_GAIN:
         await tell_stop(context, Stop(outcome, "no certified kernel is faster than eager PyTorch"))
-    best = trials.winner or await asyncio.to_thread(_fastest, context, standings)
-    await asyncio.to_thread(_store, context, trials, elites, best, outcome)
+    best = certifications.winner or await asyncio.to_thread(_fastest, context, standings)
+    await asyncio.to_thread(_store, context, certifications, elites, best, outcome)
     return {
         "outcome": outcome.value,
-        "certified": trials.winner is not None,
+        "certified": certifications.winner is not None,
         "best_id": best.candidate.id if best else None,
         "best_speedup": best.speedup if best else None,
     }
@@ -122,7 +125,7 @@ async def _uncertified(state: SearchState, context: SearchContext, standings: li
         leaders = []
     best = next(iter(_in_order(leaders, [], standings)), None)
     outcome = outcome_of(state)
-    run_state = None if _writes_files_later(context) else RunState(outcome)
+    run_state = RunState(outcome) if context.finish is None else None
     best_id = best.candidate.id if best else None
     await asyncio.to_thread(context.archive.save_run, RunRecord(state=run_state, best_id=best_id or ""))
     return {
@@ -133,23 +136,23 @@ async def _uncertified(state: SearchState, context: SearchContext, standings: li
     }
 
 
-async def _try_in_order(context: SearchContext, leaders: list[Leader], ordered: list[Standing]) -> _Trials:
+async def _try_in_order(context: SearchContext, leaders: list[Leader], ordered: list[Standing]) -> _Certifications:
     """Certify one kernel after another, until one passes or the next is no faster than eager."""
-    trials = _Trials()
+    certifications = _Certifications()
     for standing in ordered[:MOST_TRIED]:
         if standing.speedup <= 1:
             break
         ended = await certify_candidate(context, standing, leaders)
         if isinstance(ended, EngineFailure):
-            trials.engine_failure = trials.engine_failure or ended
+            certifications.engine_failure = certifications.engine_failure or ended
         else:
-            trials.certificates[standing.candidate.id] = ended
+            certifications.certificates[standing.candidate.id] = ended
             if ended.passed:
-                trials.winner = standing
+                certifications.winner = standing
                 break
-        trials.failures.append(FailedBefore(candidate_id=standing.candidate.id, reason=ended.reason))
+        certifications.failures.append(FailedBefore(candidate_id=standing.candidate.id, reason=ended.reason))
         warn(f"{standing.candidate.id} is not certified: {ended.reason}")
-    return trials
+    return certifications
 
 
 def _fastest(context: SearchContext, standings: list[Standing]) -> Standing | None:
@@ -172,25 +175,24 @@ def _outcome(stopped_by: SearchOutcome, *, is_certified: bool, has_failures: boo
 
 
 def _store(
-    context: SearchContext, trials: _Trials, elites: list[Standing], best: Standing | None, outcome: SearchOutcome
+    context: SearchContext,
+    certifications: _Certifications,
+    elites: list[Standing],
+    best: Standing | None,
+    outcome: SearchOutcome,
 ) -> None:
     """Bank what stands, and store the certificate, how the search ended and last its best kernel."""
-    failed = {failure.candidate_id for failure in trials.failures}
-    stand = [e for e in elites if e.candidate.id not in failed and e is not trials.winner]
-    _bank(context, [*([trials.winner] if trials.winner else []), *stand], trials.winner)
-    tried = trials.certificates
+    failed = {failure.candidate_id for failure in certifications.failures}
+    stand = [e for e in elites if e.candidate.id not in failed and e is not certifications.winner]
+    _bank(context, [*([certifications.winner] if certifications.winner else []), *stand], certifications.winner)
+    tried = certifications.certificates
     if tried:  # of the kernel that a reader asks about: the best one, else the one that looked fastest
         told = tried.get(best.candidate.id if best else "", next(iter(tried.values())))
-        context.archive.save_certificate(told.to_json(trials.failures, outcome))
-    if trials.winner is not None:  # it stands whatever became of those behind it
+        context.archive.save_certificate(told.to_json(certifications.failures, outcome))
+    if certifications.winner is not None:  # it stands whatever became of those behind it
         context.archive.drop_engine_failures(Purpose.CERTIFY, but=failed)
-    state = None if _writes_files_later(context) else RunState(outcome)
+    state = RunState(outcome) if context.finish is None else None
     context.archive.save_run(RunRecord(state=state, best_id=best.candidate.id if best else ""))
-
-
-def _writes_files_later(context: SearchContext) -> bool:
-    """Say whether the run's files are written after this: until they exist, the search can be resumed."""
-    return context.writes_files or context.finish is not None
 
 
 def _stored(context: SearchContext) -> SearchState | None:
@@ -199,13 +201,15 @@ def _stored(context: SearchContext) -> SearchState | None:
     A host's search may have gone on with its earlier certificate still there.
     """
     certificate, best_id = context.archive.certificate(), context.archive.run().best_id
-    if not context.writes_files or certificate is None or best_id is None or is_to_be_given_again(context.archive):
+    if context.finish is not left_to_session or best_id is None or is_to_be_given_again(context.archive):
+        return None
+    if certificate is None or certificate.outcome is None:
         return None
     standings = {standing.candidate.id: standing for standing in read_standings(context.archive)}
     best = standings.get(best_id)
     return {
-        "outcome": certificate["outcome"],
-        "certified": certificate["passed"],
+        "outcome": certificate.outcome.value,
+        "certified": certificate.passed,
         "best_id": best_id or None,
         "best_speedup": best.speedup if best else None,
     }

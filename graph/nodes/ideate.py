@@ -27,8 +27,8 @@ from ridgeline.graph.search.ideas.user_ideas import user_drafts, users_ideas
 from ridgeline.graph.search.judging.compiled import begin_compiled
 from ridgeline.graph.search.ranking.elites import read_elites
 from ridgeline.graph.search.recorded_decisions import is_taken, nameable_kernels, recorded_shares, recorded_writer
-from ridgeline.graph.search.rounds.rounds import Stop, outcome_state, tell_stop
 from ridgeline.graph.search.rounds.seeds import take_up_seeds
+from ridgeline.graph.search.rounds.stop_rules import Stop, outcome_state, tell_stop
 from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.tools.errors import ModelError, OutOfBudget
 from ridgeline.tools.machine.logs import logger_of

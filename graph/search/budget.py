@@ -33,27 +33,20 @@ def charge(context: SearchContext, evaluation: Evaluation, *, on_device_s: float
     """
     if evaluation.total_s <= 0:  # an entry is charged once: one of nothing would hide the cost of a later measurement
         return
-    gpu_s = on_device_s if context.target.device.kind is DeviceKind.CUDA else 0.0
     parts = [evaluation.candidate_id, evaluation.purpose, entry]
-    context.archive.charge(
-        ":".join(part for part in parts if part),
-        cpu_s=evaluation.total_s - gpu_s,
-        gpu_s=gpu_s,
-        wall_s=evaluation.total_s,
-        what=evaluation.purpose,
-    )
+    entry_id = ":".join(part for part in parts if part)
+    _charge(context, entry_id, took_s=evaluation.total_s, on_device_s=on_device_s, what=evaluation.purpose)
 
 
 def charge_comparison(context: SearchContext, first_id: str, second_id: str, took_s: float) -> None:
     """Enter the time of an alternating run of two kernels once; one that was found in the archive took none."""
-    is_gpu = context.target.device.kind is DeviceKind.CUDA
-    context.archive.charge(
-        f"{first_id}:{second_id}:compare",
-        cpu_s=0.0 if is_gpu else took_s,
-        gpu_s=took_s if is_gpu else 0.0,
-        wall_s=took_s,
-        what="compare",
-    )
+    entry_id = f"{first_id}:{second_id}:compare"
+    _charge(context, entry_id, took_s=took_s, on_device_s=took_s, what="compare")
+
+
+def _charge(context: SearchContext, entry_id: str, *, took_s: float, on_device_s: float, what: str) -> None:
+    gpu_s = on_device_s if context.target.device.kind is DeviceKind.CUDA else 0.0
+    context.archive.charge(entry_id, cpu_s=took_s - gpu_s, gpu_s=gpu_s, wall_s=took_s, what=what)
 
 
 async def spent(context: SearchContext) -> Spent:
@@ -64,10 +57,10 @@ async def spent(context: SearchContext) -> Spent:
 def _spent(context: SearchContext) -> Spent:
     calls, ledger = context.journal.totals(), context.archive.ledger_totals()
     return Spent(
-        usd=float(calls["usd"]),
-        tokens=int(calls["input_tokens"]) + int(calls["output_tokens"]),
+        usd=calls.usd,
+        tokens=calls.tokens,
         wall_s=context.wall_s,
-        unpriced_calls=int(calls["unpriced"]),
+        unpriced_calls=calls.unpriced,
         gpu_s=float(ledger.get("gpu_s", 0.0)),
     )
 

@@ -34,11 +34,12 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.mailbox.request import WaitingRequest
     from ridgeline.graph.models.pool import ModelPool
     from ridgeline.graph.models.recorded_answers import Answers
+    from ridgeline.graph.search.finish import Finish
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
     from ridgeline.tools.engine import Task
     from ridgeline.tools.records.problem import DescribedTarget, DeviceFact, Target
     from ridgeline.tools.records.results import Baselines
-    from ridgeline.tools.records.vocabulary import Purpose, RunState
+    from ridgeline.tools.records.vocabulary import Purpose
     from ridgeline.tools.remembering import RememberingEngine
 
 R = TypeVar("R")
@@ -49,7 +50,8 @@ class SearchContext:
     """Everything a search needs besides its state.
 
     The baseline node sets `described_target` and `facts`, which a resumed search brings along. `toolboxes`, `unjudged` and
-    `ideas_not_tried` fill, `compiled` is begun and joined, `thread_id` is set once. Nothing else changes during a search.
+    `ideas_not_tried` fill, `compiled` is begun and joined, `thread_id` is set once. No other field is set during a search;
+    what `allowance`, `later`, `working` and `pauses` count changes inside them.
     """
 
     problem: ProblemSpec
@@ -85,10 +87,7 @@ class SearchContext:
     compiled: asyncio.Task[None] | None = None  # times PyTorch's compiled configurations while models think
     certifies: bool = True  # False: its times are replayed, and nothing can be measured again
     recorded: Answers | None = None  # in a replay: what was
-    writes_files: bool = False  # its session writes the run's files when the graph ends, and then stores how it ended
-    finish: Callable[[RunState], object] | None = (
-        None  # else: writes the run's files, once `certify` knows how it ended
-    )
+    finish: Finish | None = None  # writes the run's files; None: nobody does, and `certify` stores how it ended
     thread_id: str | None = None  # of the host's thread that runs it, once one has begun
     cores_in_use: Callable[[], float] | None = None  # cores that other programs use here; None: measured elsewhere
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ridgeline.tools.records.problem import Description
 
-FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (  # the operations that usually cost most come first
+# the operations that usually cost most come first
+FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("attention", ("scaled_dot_product", "attention")),
     ("convolution", ("convolution", "conv1d", "conv2d", "conv3d")),
     ("matmul", ("mm", "bmm", "addmm", "matmul", "linear")),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
@@ -18,6 +17,7 @@ from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.models.pool import ModelPool
+from ridgeline.graph.search.finish import left_to_session
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.beginning import begin, tell_beyond, tell_unpriced
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.pool import AnyModel
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.graph.search.finish import Finish
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
     from ridgeline.tools.engine import Engine
 
@@ -76,7 +77,7 @@ async def hold(
                 engine=engine,
                 on_event=on_event,
                 stop=stop,
-                writes_files=True,
+                finish=left_to_session,
                 interrupts=interrupts,
                 is_extended=is_extended,
             )
@@ -114,9 +115,10 @@ async def open_context(
     search = await asyncio.to_thread(options.resolve, models=models, is_local=engine is None)
     with contextlib.ExitStack() as stack:
         await entered(stack, lock_run(search.run_dir))
-        opened = _open_locked(search, engine=engine, on_event=on_event, stop=stop, interrupts=interrupts)
+        opened = _open_locked(
+            search, engine=engine, on_event=on_event, stop=stop, finish=end_host_search, interrupts=interrupts
+        )
         async with opened as context:
-            context.finish = functools.partial(end_host_search, context)
             try:
                 yield context
             finally:
@@ -130,7 +132,7 @@ async def _open_locked(
     engine: Engine | None,
     on_event: OnEvent | None,
     stop: RunControl | None,
-    writes_files: bool = False,
+    finish: Finish,
     interrupts: bool,
     is_extended: bool = False,
 ) -> AsyncIterator[SearchContext]:
@@ -169,14 +171,14 @@ async def _open_locked(
             rng_seed=search.rng_seed,
             wall_before_s=wall_before_s,
             interrupts=interrupts,
-            parks=search.park and writes_files,
+            parks=search.park and finish is left_to_session,
             is_stopping=is_stopping(stop),
             tell_waiting=on_requests(search.run_dir, on_event),
             is_away=bool(search.away),
             devices=await asyncio.to_thread(_devices, search) if is_local else 1,
             certifies=not search.replays_times,
             recorded=search.replay.answers if search.replay else None,
-            writes_files=writes_files,
+            finish=finish,
             cores_in_use=cores_in_use if is_local else None,
         )
         tell_unpriced(context.models, on_event)

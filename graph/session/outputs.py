@@ -56,8 +56,8 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
     return SearchResult(
         run_dir=run_dir,
         state=state,
-        waiting=calls["waiting"],
-        batched=calls["batched"],
+        waiting=calls.waiting,
+        batched=calls.batched,
         refused=journal.refused(),
         unjudged=len(unjudged(archive)),
         uncertified=failures_of(certificate),

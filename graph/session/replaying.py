@@ -19,6 +19,7 @@ from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.models.recorded_answers import Answers
 from ridgeline.graph.models.registry import make_models
 from ridgeline.graph.models.replayed_model import ReplayedModel
+from ridgeline.problems.files import ProblemPlace
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
 from ridgeline.problems.syntax import parse_reference
@@ -38,11 +39,25 @@ CLOCKS = ("wall_s", "gpu_s")
 """Limits of a budget that a replay does not take over: its clock is another one."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedPlace(ProblemPlace):
+    """A recording that a problem was read from."""
+
+    recording: Recording
+
+
 class RecordedProblem(ProblemSpec):
     """A problem as a recording holds it: reference, seeds and building blocks are read from there, not from files."""
 
     _run: RecordedRun = PrivateAttr()
     _seeds: tuple[tuple[str, str], ...] = PrivateAttr()
+
+    def model_post_init(self, place: Any) -> None:
+        """Take what the recording holds beside the problem's fields."""
+        super().model_post_init(place)
+        self._run = place.recording.run
+        seeds = (each for each in place.recording.given if each.origin is Origin.SEED)
+        self._seeds = tuple((each.id.removeprefix(SEED_PREFIX), each.source) for each in seeds)
 
     def reference_source(self, kind: str) -> str:
         """Return the recorded reference, sizes included; ProblemError for another kind of device, or for no reference."""
@@ -71,15 +86,10 @@ class RecordedProblem(ProblemSpec):
             RunError: this version reads no such problem.
         """
         try:
-            problem = cls.model_validate(recording.run.problem)
+            return cls.stated(recording.run.problem, RecordedPlace(path=path, given=path, recording=recording))
         except ValidationError as error:
             mistake = explain_mistake(error.errors(), ProblemSpec, {})
             raise RunError(f"{path}: its problem cannot be read: {mistake}") from None
-        problem._path = problem._given = path  # noqa: SLF001  # as `load_problem` sets them
-        problem._run = recording.run  # noqa: SLF001
-        seeds = (each for each in recording.given if each.origin is Origin.SEED)
-        problem._seeds = tuple((each.id.removeprefix(SEED_PREFIX), each.source) for each in seeds)  # noqa: SLF001
-        return problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

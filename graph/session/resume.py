@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.graph.certificate.again import is_to_be_given_again
+from ridgeline.graph.certificate.validity import is_to_be_given_again
 from ridgeline.graph.search.ideas.memory import unwritten_branches
 from ridgeline.graph.search.ranking.elites import read_standings
-from ridgeline.graph.search.rounds.rounds import first_stop
+from ridgeline.graph.search.rounds.stop_rules import first_stop
 from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.state import Route, outcome_of
 from ridgeline.tools.errors import RunError

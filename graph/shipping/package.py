@@ -96,13 +96,13 @@ def _kernel_files(winner: Winner, contract: dict[str, Any]) -> Files:
     files["reference.py"] = winner.reference
     if winner.interface is not Interface.MODULE:
         files["problem.h"] = problem_header(winner.description.signature, winner.device.kind, winner.interface)
-    if winner.certificate is not None:
-        files["certificate.json"] = pretty(finite(winner.certificate))
+    if winner.certificate_json is not None:
+        files["certificate.json"] = pretty(finite(winner.certificate_json))
     return files
 
 
 def _names(winner: Winner, contract: dict[str, Any]) -> dict[str, Any]:
-    args = winner.description.signature.args
+    args, proof = winner.description.signature.args, winner.certificate
     passed = [a for a in args if a.kind is not ArgKind.NONE]
     return {
         "title": f"{winner.problem}: a kernel that Ridgeline {'certified' if winner.is_certified else 'found'}",
@@ -114,9 +114,9 @@ def _names(winner: Winner, contract: dict[str, Any]) -> dict[str, Any]:
         "contract": contract,
         "winner": winner,
         "best": winner.figures,
-        "date": (winner.certificate or {}).get("date") or dt.datetime.now(dt.UTC).date().isoformat(),
-        "versions": (winner.certificate or {}).get("versions") or dict(winner.record.versions or {}),
-        "reason": (winner.certificate or {}).get("reason") or "",
+        "date": (proof.date if proof else "") or dt.datetime.now(dt.UTC).date().isoformat(),
+        "versions": (proof.versions if proof else None) or dict(winner.record.versions or {}),
+        "reason": proof.reason if proof else "",
         "given": [a for a in passed if a.role is not Role.OUTPUT],
         "outputs": [a for a in passed if a.role is Role.OUTPUT],
         "on_gpu": winner.device.kind is DeviceKind.CUDA,

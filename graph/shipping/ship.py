@@ -122,9 +122,8 @@ def _meanwhile(run: Path) -> str:
 
 
 def _why(winner: Winner) -> str:
-    reason = (winner.certificate or {}).get("reason")
-    if reason:
-        return f" ({reason})"
+    if winner.certificate and winner.certificate.reason:
+        return f" ({winner.certificate.reason})"
     return " (its times are replayed)" if winner.record.replay and winner.record.replay.get("times") else ""
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.round_record import RoundRecord
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.records.keys import comparison_key
 from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature
@@ -199,7 +200,7 @@ def fill(archive: Archive, *, rounds: int = 4) -> None:
         journal.begin(call_id, model="offline", prompt_sha256="cd" * 32, request={"round": number})
         journal.finish(call_id, {"text": "{}", "input_tokens": 5200, "output_tokens": 900, "usd": 0.031})
         _fill_round(archive, number, failures)
-        archive.save_round({"round": number, "wall_s": 61.0 * number, "elites": [f"r{number}i1v1a0"]})
+        archive.save_round(RoundRecord(round=number, wall_s=61.0 * number, elites=(f"r{number}i1v1a0",)))
     parent = f"r{rounds}i1v0a0"
     tuned = make_candidate(
         f"{parent}t3", origin=Origin.TUNE, round=rounds, idea_id=parent[:4], parent_id=parent, tunables={"UNROLL": "8"}

@@ -12,7 +12,9 @@ from types import SimpleNamespace
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.round_record import RoundRecord
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.stored_certificate import CertifiedKernel, StoredCertificate
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.results import Trial, Verdict
 from ridgeline.tools.records.vocabulary import Origin, Purpose, ReasonCode, Status
@@ -100,7 +102,16 @@ def test_save_run_merges_and_a_search_id_given_late_replaces_the_first(archive: 
     assert archive.run() == RunRecord(search_id=first, state="running")
     archive.save_run(RunRecord(search_id="mine", state="finished"))
     assert archive.run() == RunRecord(search_id="mine", state="finished")
-    assert archive.certificate() == {"passed": True}
+    assert archive.certificate_json() == {"passed": True}
+
+
+def test_a_round_and_a_certificate_are_read_as_records(archive: Archive) -> None:
+    stored = RoundRecord(round=1, best_speedup_ci95=(1.4, 1.6), elites=("r1i0v0a0",))
+    archive.save_round(stored)
+    assert archive.rounds() == [stored]
+    archive.save_certificate({"passed": True, "candidate": {"id": "r1i0v0a0"}, "of_a_later_version": 1})
+    assert archive.certificate() == StoredCertificate(passed=True, candidate=CertifiedKernel(id="r1i0v0a0"))
+    assert (archive.certificate_json() or {})["of_a_later_version"] == 1
 
 
 def test_a_cost_is_charged_once(archive: Archive) -> None:

@@ -22,6 +22,7 @@ from ridgeline.checkpoints.result import (
     speedup_vs_seed,
 )
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.graph.cli.commands.evaluate import describe
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.finding import Finding
@@ -74,7 +75,7 @@ def test_result_holds_every_field_of_the_contract_and_the_certified_figures(fill
 
 
 def test_certificate_of_an_archive_keeps_to_its_schema(filled: Archive) -> None:
-    _check(filled.certificate(), "certificate")
+    _check(filled.certificate_json(), "certificate")
 
 
 def test_result_of_a_search_stopped_before_anything_was_measured(archive: Archive) -> None:
@@ -162,7 +163,7 @@ def test_the_range_of_whole_numbers_that_trials_held_is_told(story: SimpleNamesp
     assert line["whole_numbers"][0] == {"name": "idx", "low": 0, "high": 4095}
     words = "; whole numbers tried: idx 0 to 4095, n -1 to 1"
     assert words in describe(line) and "\n" not in describe(line)
-    certificate = {"passed": False, "reason": "", "verification": verdict.to_json()}
+    certificate = StoredCertificate(verification=verdict)
     assert any(words in said for section in certificate_sections(certificate, best=None) for _, said in section.rows)
 
 

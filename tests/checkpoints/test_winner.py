@@ -7,6 +7,7 @@ import pytest
 from tests.graph.shipping.finished_run import Finished, write_run
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.stored_certificate import CertifiedBuild, CertifiedKernel, StoredCertificate
 from ridgeline.checkpoints.winner import winner_of
 from ridgeline.tools.errors import RunError
 
@@ -17,7 +18,7 @@ def test_a_winner_is_certified_by_its_own_certificate_alone(tmp_path: Path, pass
         winner = winner_of(archive, "run")
     assert winner is not None and winner.certificate is not None
     assert winner.is_certified is passed
-    others = winner.certificate | {"passed": True, "candidate": {"id": "another"}}
+    others = replace(winner.certificate, candidate=CertifiedKernel(id="another"))
     assert not replace(winner, certificate=others).is_certified
 
 
@@ -25,7 +26,7 @@ def test_a_winner_has_the_flags_of_its_certificates_build(tmp_path: Path) -> Non
     with Archive.open(write_run(tmp_path / "run", Finished(certified_flags=("-O3", "-Oz"))), create=False) as archive:
         winner = winner_of(archive, "run")
     assert winner is not None and winner.certified_flags == ("-O3", "-Oz")
-    for certificate in (None, {}, {"build": None}, {"build": {}}):
+    for certificate in (None, StoredCertificate(), StoredCertificate(build=CertifiedBuild())):
         assert replace(winner, certificate=certificate).certified_flags == ()
 
 

@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from ridgeline.problems.files import ProblemPlace
 from ridgeline.problems.kernel_files import MODULE_SUFFIX, SOURCE_SUFFIX
 from ridgeline.problems.spec import (
     InterfaceName,
@@ -116,6 +117,14 @@ def test_a_source_in_the_place_of_a_problem_is_told_where_it_belongs(folder: Pat
 def test_a_spec_is_frozen(folder: Path) -> None:
     with pytest.raises(ValueError):
         load(folder, MINIMAL).name = "other"
+
+
+def test_a_spec_knows_the_place_that_it_was_stated_for() -> None:
+    place = ProblemPlace(path=Path("/problems/mine/problem.yaml"), given=Path("mine/problem.yaml"))
+    spec = ProblemSpec.stated({"name": "mine", "reference": "reference.py"}, place)
+    assert (spec.path, spec.given, spec.reference_given) == (place.path, place.given, Path("mine/reference.py"))
+    copied = spec.model_copy(update={"tolerance": "fp64"})
+    assert (copied.path, copied.given) == (place.path, place.given)
 
 
 def test_a_spec_survives_json(folder: Path) -> None:

@@ -14,7 +14,7 @@ from ridgeline.graph.library.evaluation import Evaluation, evaluate
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
 from ridgeline.tools.records.printable import printable
-from ridgeline.tools.records.vocabulary import Label
+from ridgeline.tools.records.vocabulary import Label, Status
 from ridgeline.tools.wording import margin_words, medians_words, near_one, whole_numbers_words
 
 
@@ -44,7 +44,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def describe(line: dict[str, Any]) -> str:
     """Return a verdict in words."""
-    if line["status"] != "ok":
+    if line["status"] != Status.OK:
         return f"{line['file']}: {line['status']} ({line['reason_code']}): {line['reason']}"
     low, high = line["speedup_ci95"]
     notes = [*(label for label in line["labels"] if label not in _NAMED), *_not_met(line)]

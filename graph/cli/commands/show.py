@@ -33,7 +33,7 @@ from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import find_run, matching_runs, run_folders, state_now
 from ridgeline.checkpoints.storage.errors import record_errors
-from ridgeline.checkpoints.stored_certificate import certifies, failures_of
+from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies, failures_of
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.listed_runs import list_runs
 from ridgeline.graph.cli.profile_lines import origin_words, profile_lines, stored_profile
@@ -45,7 +45,7 @@ from ridgeline.graph.cli.summary import (
     waiting_words,
     winner_lines,
 )
-from ridgeline.graph.search.ideas.left_over import left_over
+from ridgeline.graph.search.ideas.not_taken_up import not_taken_up
 from ridgeline.graph.session.options import RUNS
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import InputError, RunError
@@ -78,8 +78,8 @@ def execute(args: argparse.Namespace) -> int:
         shown = show_run(archive)
         best_id = shown["best"]["id"] if shown["best"] else None
         why = {"chosen": chosen_words(archive, best_id), "measured_again": measured_again_words(archive, best_id)}
-        record, baselines = archive.run(), archive.baselines()
-        told_in_vain = left_over(archive)
+        record, baselines, certificate = archive.run(), archive.baselines(), archive.certificate()
+        told_in_vain = not_taken_up(archive)
         without_verdict = len(unjudged(archive))
         refused = Journal(archive).refused()
     if args.json:
@@ -93,7 +93,7 @@ def execute(args: argparse.Namespace) -> int:
     for line in [*lines, *refused_lines(refused, run)]:
         console.print(line, markup=False, soft_wrap=True)
     is_running = state == RunState.RUNNING
-    _print_winner(console, shown, run, why, is_running=is_running)
+    _print_winner(console, shown, run, certificate, why, is_running=is_running)
     _print_baselines(console, shown, baselines.floor if baselines else None)
     for line in round_lines(shown["rounds"]):
         console.print(line, markup=False, soft_wrap=True)
@@ -197,17 +197,25 @@ def _print_profile(console: Console, profile: Profile, above: list[str], args: a
     return 0
 
 
-def _print_winner(console: Console, shown: dict[str, Any], run: Path, why: dict[str, str], *, is_running: bool) -> None:
+def _print_winner(
+    console: Console,
+    shown: dict[str, Any],
+    run: Path,
+    certificate: StoredCertificate | None,
+    why: dict[str, str],
+    *,
+    is_running: bool,
+) -> None:
     """Print the kernel that the run stands for, why it is not certified, and where its source lies."""
     best = shown["best"]
     lines = winner_lines(
         best,
         state=RunState.RUNNING if is_running else shown["state"],
-        certified=certifies(shown["certificate"], best["id"] if best else None),
+        certified=certifies(certificate, best["id"] if best else None),
         run_dir=run,
         source_path=run / best["source_path"] if best and best["source_path"] else None,
         **why,
-        failures=failures_of(shown["certificate"]),
+        failures=failures_of(certificate),
         replay=shown["replay"],
     )
     for line in lines:

@@ -5,21 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.report.wording import step_words
-from ridgeline.checkpoints.runs.folders import UNFINISHED
 from ridgeline.graph.cli.view.outcomes import describe_outcome
-from ridgeline.graph.search.ranking.elites import read_standings
+from ridgeline.graph.search import events
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.vocabulary import SEARCHED, Status
+from ridgeline.tools.records.vocabulary import Status
 from ridgeline.tools.wording import counted
-
-if TYPE_CHECKING:
-    from ridgeline.checkpoints.archive import Archive
-
 
 PREPARING = "preparing the first round"
 
@@ -74,9 +67,8 @@ class Board:
     figures: dict[str, tuple[float, Sequence[float] | None, float | None]] = field(default_factory=dict)
     comparing: set[frozenset[str]] = field(default_factory=set)  # pairs of kernels that are timed in turns
     compared: set[frozenset[str]] = field(default_factory=set)  # and those of which the outcome is known
-    failed_beside: dict[str, str] = field(
-        default_factory=dict
-    )  # the other of the pair, by the kernel that failed there
+    # the other of the pair, by the kernel that failed there
+    failed_beside: dict[str, str] = field(default_factory=dict)
     failed_step: dict[str, str] = field(default_factory=dict)  # of a certificate, by candidate
     usd: float = 0.0
     unpriced: int = 0  # calls whose price is unknown
@@ -92,9 +84,9 @@ class Board:
 
     def apply(self, event: Mapping[str, Any]) -> None:
         """Take one event in; an event that this version does not know changes nothing."""
-        handler = getattr(self, f"_on_{event['event']}", None)
+        handler = self.HANDLERS.get(event["event"])
         if handler is not None:
-            handler(event)
+            handler(self, event)
 
     def elapsed_s(self) -> float:
         """Return the seconds since the search's process began."""
@@ -103,7 +95,7 @@ class Board:
     @property
     def place(self) -> str:
         """Return the round that the search is in, and of how many where that is known."""
-        return _place(self.round, self.max_rounds)
+        return place_words(self.round, self.max_rounds)
 
     @property
     def behind(self) -> tuple[str, float, Sequence[float] | None] | None:
@@ -135,7 +127,7 @@ class Board:
         """Show how a search ended, also one that was asked to stop; `best` is result.json's."""
         self.phase, self.stopping, self.ends_at, self.is_over = words, "", None, True
         if best and best["speedup"] is not None:
-            self._set_best(best["id"], best["speedup"], best["speedup_ci95"], best["median_ms"])
+            self.set_best(best["id"], best["speedup"], best["speedup_ci95"], best["median_ms"])
             self.fastest = None  # the end says why another figure does not count
 
     def best_of_torch(self) -> tuple[str, float] | None:
@@ -143,29 +135,29 @@ class Board:
         ran = [(ms, name) for name, ms in self.baselines_ms.items() if ms is not None]
         return (min(ran)[1], min(ran)[0]) if ran else None
 
-    def _on_baseline(self, event: Mapping[str, Any]) -> None:
+    def _on_baseline(self, event: events.BaselineEvent) -> None:
         # the event comes again once the compiled configurations are timed
         self.phase = "PyTorch's configurations are timed" if self.baselines_ms else PREPARING
         self.baselines_ms, self.baselines_stored = dict(event["baselines_ms"]), dict(event.get("stored", {}))
         self.floor_ms, self.compute_floor_ms = event["floor_ms"], event.get("compute_floor_ms", 0.0)
 
-    def _on_timing_pytorch(self, event: Mapping[str, Any]) -> None:
+    def _on_timing_pytorch(self, event: events.TimingPyTorch) -> None:
         now, *later = map(mode_words, event["pending"])
         then = f"; then {', '.join(later)}" if later else ""
         self.phase = f"timing PyTorch: {now}, which may take minutes unless it is stored{then}"
 
-    def _on_seeds(self, event: Mapping[str, Any]) -> None:
+    def _on_seeds(self, event: events.SeedsEvent) -> None:
         self.phase = f"judging {counted(event['kernels'], 'seed kernel')}"
 
-    def _on_ideation(self, event: Mapping[str, Any]) -> None:
-        self.phase = f"{_place(event['round'], event['max_rounds'])}: ideas are asked for"
+    def _on_ideation(self, event: events.IdeationEvent) -> None:
+        self.phase = f"{place_words(event['round'], event['max_rounds'])}: ideas are asked for"
         self.is_over = False
 
-    def _on_comparing(self, event: Mapping[str, Any]) -> None:
+    def _on_comparing(self, event: events.ComparingEvent) -> None:
         self.phase = compared_words(event)
         self.comparing.add(frozenset(event["candidate_ids"]))
 
-    def _on_not_compared(self, event: Mapping[str, Any]) -> None:
+    def _on_not_compared(self, event: events.NotComparedEvent) -> None:
         first, second = event["candidate_ids"]
         self.comparing.discard(frozenset((first, second)))
         if event["failed"]:
@@ -175,16 +167,16 @@ class Board:
         self.compared |= self.comparing
         self.comparing.clear()
 
-    def _on_round_started(self, event: Mapping[str, Any]) -> None:
+    def _on_round_started(self, event: events.RoundStarted) -> None:
         self.round, self.max_rounds, self.is_over = event["round"], event["max_rounds"], False
         self.branches.clear()
         self.phase, self.ends_at = self.place, None
         self.round_at = self.clock()
 
-    def _on_idea(self, event: Mapping[str, Any]) -> None:
+    def _on_idea(self, event: events.IdeaEvent) -> None:
         self.ideas[event["idea_id"]] = event["title"]
 
-    def _on_branch_stage(self, event: Mapping[str, Any]) -> None:
+    def _on_branch_stage(self, event: events.BranchStage) -> None:
         name = event["branch"]
         branch = self.branches.setdefault(name, Branch(idea_id=event["idea_id"]))
         branch.stage, branch.attempt = event["stage"], event["attempt"]
@@ -192,37 +184,38 @@ class Board:
         self.steps_begun += 1
         branch.since = self.steps_begun
 
-    def _on_candidate_done(self, event: Mapping[str, Any]) -> None:
-        is_correct = event["status"] == "ok" and event["speedup"] is not None
+    def _on_candidate_done(self, event: events.CandidateDone) -> None:
+        speedup = event["speedup"] if event["status"] == Status.OK else None
+        is_correct = speedup is not None
         self.verdicts[event["candidate_id"]] = is_correct
         if event["idea_id"]:
             self.idea_by_candidate[event["candidate_id"]] = event["idea_id"]
         if branch := self.branches.get(event["branch"]):
             branch.stage, branch.outcome = "done", describe_outcome(event)  # until a repair begins
             branch.is_correct = is_correct
-        if is_correct:
-            self._note_speedup(event["candidate_id"], event["speedup"], event["speedup_ci95"], event["median_ms"])
-        if is_correct and _sure(event["speedup"], event["speedup_ci95"]) > self._best_sure():
-            self._set_best(event["candidate_id"], event["speedup"], event["speedup_ci95"], event["median_ms"])
+        if speedup is not None:
+            self.note_speedup(event["candidate_id"], speedup, event["speedup_ci95"], event["median_ms"])
+            if _sure(speedup, event["speedup_ci95"]) > self._best_sure():
+                self.set_best(event["candidate_id"], speedup, event["speedup_ci95"], event["median_ms"])
 
-    def _on_round_done(self, event: Mapping[str, Any]) -> None:
+    def _on_round_done(self, event: events.RoundDone) -> None:
         self.tokens, self.usd, self.unpriced = event["tokens"], event["usd"], event.get("unpriced_calls", 0)
         self.round_s.append(self.clock() - self.round_at)
         self.rounds_over, self.round_at = event["round"], self.clock()
         self._end_comparing()
         if event["best_speedup"] is not None:
             found = (event["best_speedup"], event["best_speedup_ci95"], event["best_median_ms"])
-            self._set_best(event["best_id"], *found)
+            self.set_best(event["best_id"], *found)
             self.history[event["round"]] = event["best_speedup"]
 
-    def _on_tune(self, event: Mapping[str, Any]) -> None:
+    def _on_tune(self, event: events.TuneEvent) -> None:
         self.phase = f"{self.place}: tuning, {event['trial']} of {event['trials']}"
 
-    def _on_certification(self, event: Mapping[str, Any]) -> None:
+    def _on_certification(self, event: events.CertificationEvent) -> None:
         self.phase = f"certification: {event['phase']}"
         self.ends_at = self.clock() + event["left_s"]
 
-    def _on_certify(self, event: Mapping[str, Any]) -> None:
+    def _on_certify(self, event: events.CertifyEvent) -> None:
         number, of = event.get("place", (0, 0))
         place = f", step {number} of {of}" if of else ""
         self._end_comparing()
@@ -231,44 +224,70 @@ class Board:
         if event["passed"] is False and not event.get("skipped"):
             self.failed_step.setdefault(name, step_words(event["step"]))
         if name in self.figures:
-            self._set_best(name, *self.figures[name])
+            self.set_best(name, *self.figures[name])
         if "left_s" in event:
             self.ends_at = self.clock() + event["left_s"]
 
-    def _on_stopped(self, event: Mapping[str, Any]) -> None:
+    def _on_stopped(self, event: events.StoppedEvent) -> None:
         if event["outcome"] == "stopping":
             self.stopping = event["reason"]
         else:
             self.phase, self.is_over = describe_stop(event, self), True
 
-    def _on_waiting(self, event: Mapping[str, Any]) -> None:
+    def _on_waiting(self, event: events.WaitingEvent) -> None:
         self.waiting_for = (event["device"], event["holder"], event["holders"]) if event["holder"] else None
 
-    def _on_mailbox(self, event: Mapping[str, Any]) -> None:
+    def _on_mailbox(self, event: events.MailboxEvent) -> None:
         self.requests = (len(event["waiting"]), event["folder"]) if event["waiting"] else None
 
-    def _on_batch(self, event: Mapping[str, Any]) -> None:
+    def _on_batch(self, event: events.BatchEvent) -> None:
         self.batched = len(event["waiting"])
 
-    def _on_warning(self, event: Mapping[str, Any]) -> None:
+    def _on_warning(self, event: events.WarningEvent) -> None:
         self.warnings.append(event["message"])
 
-    def _on_note(self, event: Mapping[str, Any]) -> None:
+    def _on_note(self, event: events.NoteEvent) -> None:
         self.notes.append(event["message"])
+
+    HANDLERS: ClassVar[Mapping[str, Callable[[Board, Any], None]]] = {
+        "baseline": _on_baseline,
+        "timing_pytorch": _on_timing_pytorch,
+        "seeds": _on_seeds,
+        "ideation": _on_ideation,
+        "round_started": _on_round_started,
+        "idea": _on_idea,
+        "branch_stage": _on_branch_stage,
+        "candidate_done": _on_candidate_done,
+        "round_done": _on_round_done,
+        "tune": _on_tune,
+        "comparing": _on_comparing,
+        "not_compared": _on_not_compared,
+        "certification": _on_certification,
+        "certify": _on_certify,
+        "stopped": _on_stopped,
+        "waiting": _on_waiting,
+        "mailbox": _on_mailbox,
+        "batch": _on_batch,
+        "warning": _on_warning,
+        "note": _on_note,
+    }
+    """What takes each event in: every one of `SearchEvent`."""
 
     def _best_sure(self) -> float:
         return _sure(self.best_speedup, self.best_interval)
 
-    def _note_speedup(
+    def note_speedup(
         self, candidate_id: str, speedup: float, interval: Sequence[float] | None, median_ms: float | None
     ) -> None:
+        """Keep the figures of a correct kernel."""
         self.figures[candidate_id] = (speedup, interval, median_ms)
         if self.fastest is None or speedup > self.fastest[1]:
             self.fastest = (candidate_id, speedup, interval)
 
-    def _set_best(
+    def set_best(
         self, candidate_id: str | None, speedup: float, interval: Sequence[float] | None, median_ms: float | None
     ) -> None:
+        """Show a kernel as the best one."""
         self.best_id, self.best_speedup, self.best_interval = candidate_id, speedup, interval
         self.best_ms = median_ms
 
@@ -278,57 +297,15 @@ def _sure(speedup: float | None, interval: Sequence[float] | None) -> float:
     return interval[0] if interval else speedup or 0.0
 
 
-def compared_words(event: Mapping[str, Any]) -> str:
+def compared_words(event: events.ComparingEvent) -> str:
     """Return which two kernels are timed in turns, and why."""
     (first, second), (number, of) = event["candidate_ids"], event["place"]
     return f"timing {first} and {second} in turns, {number} of {of}: the search could not tell them apart"
 
 
-def _place(round_: int, max_rounds: int) -> str:
+def place_words(round_: int, max_rounds: int) -> str:
+    """Return the number of a round, and of how many where that is known."""
     return f"round {round_} of {max_rounds}" if max_rounds else f"round {round_}"
-
-
-def recall(board: Board, archive: Archive) -> None:
-    """Fill the board of a resumed search from its archive; this session's events go on from there."""
-    totals, rounds = Journal(archive).totals(), archive.rounds()
-    board.tokens, board.usd = int(totals["input_tokens"]) + int(totals["output_tokens"]), float(totals["usd"])
-    board.unpriced = int(totals["unpriced"])
-    board.ideas = {idea.id: idea.title for idea in archive.ideas()}
-    board.idea_by_candidate = {c.id: c.idea_id for c in archive.candidates() if c.idea_id}
-    for found in archive.evaluations():
-        if found.purpose in SEARCHED:
-            is_correct = found.status is Status.OK and found.speedup is not None
-            board.verdicts[found.candidate_id] = is_correct
-            if is_correct and found.speedup is not None:
-                median_ms = found.timing.median_ms if found.timing else None
-                noted = (found.candidate_id, found.speedup, found.speedup_interval, median_ms)
-                board._note_speedup(*noted)  # noqa: SLF001 - this module's own
-    board.verdicts |= {f.candidate_id: False for f in archive.engine_failures() if f.purpose in SEARCHED}
-    for best in read_standings(archive)[:1]:
-        interval = best.evaluation.speedup_interval
-        board._set_best(best.candidate.id, best.speedup, interval, best.median_ms)  # noqa: SLF001 - this module's own
-    speedups = {entry["round"]: entry.get("best_speedup") for entry in rounds}
-    board.history = {number: speedup for number, speedup in speedups.items() if speedup is not None}
-    ends_s = [0.0, *(float(entry.get("wall_s") or 0.0) for entry in rounds)]
-    board.round_s = [end_s - begin_s for begin_s, end_s in pairwise(ends_s)]
-    _recall_place(board, archive, rounds_over=len(rounds))
-
-
-def _recall_place(board: Board, archive: Archive, *, rounds_over: int) -> None:
-    """Set PyTorch's times and the round that the search is in."""
-    if baselines := archive.baselines():
-        board.baselines_ms = {entry.name: entry.median_ms for entry in baselines.entries}
-        board.baselines_stored = baselines.stored()
-        board.floor_ms, board.compute_floor_ms = baselines.floor.floor_ms, baselines.floor.compute_floor_ms
-        board.phase = PREPARING
-    board.rounds_over = rounds_over
-    board.round = max([rounds_over, *(idea.round for idea in archive.ideas())])
-    board.max_rounds = max(board.round, int((archive.run().settings or {}).get("rounds", 0)))
-    board.is_over = archive.run().state not in UNFINISHED  # until a round begins, which none may
-    if board.round:
-        verb = "after" if board.round == rounds_over else "going on with"
-        looking = ": looking for what is left to do" if board.is_over else ""
-        board.phase = f"{verb} round {board.round} of {board.max_rounds}{looking}"
 
 
 def describe_stop(event: Mapping[str, Any], board: Board) -> str:

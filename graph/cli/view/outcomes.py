@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ridgeline.checkpoints.history.repeated_sources import repeat_words
+from ridgeline.tools.records.vocabulary import Status
 from ridgeline.tools.wording import ratio_words
 
 
@@ -16,7 +17,7 @@ def describe_outcome(event: Mapping[str, Any]) -> str:
 
 
 def _outcome_words(event: Mapping[str, Any]) -> str:
-    if event["status"] == "ok" and event["speedup"] is not None:
+    if event["status"] == Status.OK and event["speedup"] is not None:
         speedup = ratio_words(event["speedup"], event["speedup_ci95"], unit="eager")
         return f"ok {speedup}{_paired_times(event)}"
     return f"{event['status']}: {' '.join(str(event['reason']).split())[:160]}"

@@ -17,7 +17,7 @@ from ridgeline.checkpoints.report.wording import (
     why_uncertified,
 )
 from ridgeline.checkpoints.runs.folders import RESUMABLE
-from ridgeline.checkpoints.stored_certificate import failures_of
+from ridgeline.checkpoints.stored_certificate import StoredCertificate, failures_of
 from ridgeline.graph.library.evaluation import Evaluation
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.tools.records.vocabulary import RunState
@@ -104,7 +104,7 @@ def evaluation_answer(evaluation: Evaluation) -> Answer:
     return {name: _short(value) for name, value in told.items() if value is not None}
 
 
-def _best(result: SearchResult, certificate: dict[str, Any] | None, mechanism: str, *, shows_source: bool) -> Answer:
+def _best(result: SearchResult, certificate: StoredCertificate | None, mechanism: str, *, shows_source: bool) -> Answer:
     best, source = result.report["best"], result.best_source or ""
     why = "" if result.certified else _why_uncertified(result, certificate)
     shown = {"source": source[:SOURCE_CHARS], "source_is_cut": len(source) > SOURCE_CHARS} if shows_source else {}
@@ -144,7 +144,7 @@ def _mechanism(archive: Archive, best_id: str | None) -> str:
     return archive.idea(idea_id).mechanism if idea_id else ""
 
 
-def _why_uncertified(result: SearchResult, certificate: dict[str, Any] | None) -> str:
+def _why_uncertified(result: SearchResult, certificate: StoredCertificate | None) -> str:
     """Return why the best kernel has no certificate, and in short why others have none."""
     failures = failures_of(certificate)
     why = why_uncertified(result.report["best"], result.state, failures, replay=result.report.get("replay"))

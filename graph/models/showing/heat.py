@@ -10,6 +10,8 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
+from ridgeline.graph.models.showing.source_parts import CALLED
+
 A_FEW = 16
 """Up to so many trips a loop counts as A_SHORT_LOOP: transposes and tails are made of such, and seldom matter."""
 A_SHORT_LOOP, A_LOOP = 2.0, 6.0
@@ -28,7 +30,6 @@ _LOOP = re.compile(r"(?:for|while)\b|do\s*\{")
 _TRIPS = re.compile(r"for\s*\([^;]{0,80};[^;]{0,80}?[<>]=?\s*+(\d{1,9}+)\s*+;|\bin range\((\d{1,9})\)")
 _MACRO = re.compile(r"\s*#\s*define\s+(\w+)(?:\(([^)]*)\))?(.*)", re.DOTALL)
 _USED = re.compile(r"\b(\w++)\s*(?:<[^;{}()]{0,80}>\s*)?(?:\(\s*(\w+)?|(?=\s|$))")
-_CALLED = re.compile(r"\b(\w++)\s*+(?:<[^;{}()]{0,80}>\s*+)?\(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ def _body(own: str, lines: Sequence[str], names: Container[str], macros: Mapping
             loops.pop()
         is_loop = bool(_LOOP.match(text)) and not is_hidden
         weights.append(0.0 if is_hidden or is_loop else weight_of(line, macros))
-        found = () if is_hidden else tuple(name for name in _CALLED.findall(line) if name in names and name != own)
+        found = () if is_hidden else tuple(name for name in CALLED.findall(line) if name in names and name != own)
         calls.append(found)
         factor = 1.0
         for _, each in loops:

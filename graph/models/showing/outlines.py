@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from ridgeline.graph.models.showing.heat import heats_of, hottest_window
 from ridgeline.graph.models.showing.shortening import cut_lines, cut_words, first_of, listed
-from ridgeline.graph.models.showing.source_parts import Part, parts_of
+from ridgeline.graph.models.showing.source_parts import CALLED, Part, parts_of
 from ridgeline.tools.wording import counted
 
 SENTENCE_SHOWN = 90
@@ -33,7 +33,6 @@ NAMES_CHARS = 240
 _SENTENCE = re.compile(r".{20,}?\w\)?[.;](?=\s)|.+")
 # Nothing that a source repeats is read twice: a part that is read is not given back (`*+`), or has a limit.
 _FOR = re.compile(r"\bfor\s*+\([^;\n]{0,200}+;\s*+([^;\n]{0,200}+)\s*+;\s*+([^\n]*+)|\bfor (\w++ in [^:\n]{0,200}+):")
-_CALLED = re.compile(r"\b(\w++)\s*+(?:<[^;{}()]{0,80}>\s*+)?\(")
 _STEP = re.compile(r"\+=\s*(\w+)")
 _STAGE = re.compile(r"\bRIDGELINE_STAGE\(\s*(\w+)\s*\)")
 _SHARE = re.compile(r"\b(\w+) (\d+)% \(")
@@ -54,9 +53,8 @@ class _Function:
     loops: tuple[str, ...]
     calls: tuple[str, ...]  # of the source's own functions
     heat: tuple[bool, float]  # it is of the largest stage; its arithmetic
-    heats: tuple[
-        float, ...
-    ]  # of its lines, those of the comment too: their arithmetic, that of what they call included
+    # of its lines, those of the comment too: their arithmetic, that of what they call included
+    heats: tuple[float, ...]
 
     @property
     def lines(self) -> int:
@@ -254,7 +252,7 @@ def _loops(text: str) -> tuple[str, ...]:
 
 
 def _calls(text: str, names: set[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for name in _CALLED.findall(text) if name in names))
+    return tuple(dict.fromkeys(name for name in CALLED.findall(text) if name in names))
 
 
 def _line(function: _Function) -> str:

@@ -31,7 +31,10 @@ _LONGEST_HEAD = 2000
 """Characters of a function's head that are read for its name."""
 _MOST_NAMELESS = 16
 """Bodies without a name that are read in one statement; one with more is a table."""
-_LONG_TEXT = re.compile(r'"""|\'\'\'')
+LONG_TEXT = re.compile(r'"""|\'\'\'')
+"""What begins or ends a text of several lines in Python."""
+CALLED = re.compile(r"\b(\w++)\s*+(?:<[^;{}()]{0,80}>\s*+)?\(")
+"""The name of what is called, template arguments or none behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +139,7 @@ def _python_bodies(lines: Sequence[str]) -> Iterator[_Body]:
     at = 0
     while at < len(lines):
         head = _PYTHON_HEAD.match(lines[at])
-        ticks = _LONG_TEXT.findall(lines[at])
+        ticks = LONG_TEXT.findall(lines[at])
         if head:
             end = at + 1
             while end < len(lines) and (not lines[end].strip() or lines[end][0] in " \t)"):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.history.idea_results import GAIN
+from ridgeline.checkpoints.round_record import RoundRecord
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.search.budget import Spent, spent
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging.judging import judged_standings, profile_elites
 from ridgeline.graph.search.ranking.elites import Standing, best_of_ideas, ranked_elites
 from ridgeline.graph.search.ranking.leaders import compare_for_elites
-from ridgeline.graph.search.rounds.rounds import Stop, first_stop, outcome_state, ranking_state, tell_stop
+from ridgeline.graph.search.rounds.stop_rules import Stop, first_stop, outcome_state, ranking_state, tell_stop
 from ridgeline.graph.state import Route
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.vocabulary import Origin, Purpose, SearchOutcome
@@ -44,11 +45,11 @@ async def close_round(
     stalled_rounds = 0 if _is_progress(best, state) else stalled_rounds
     taught = best_of_ideas(standings, state.get("ideas", [])) if goes_on else []
     await profile_elites(context, [*elites, *taught])
-    entry = await _save_summary(context, round_, elites, best)
+    record = await _save_summary(context, round_, elites, best)
     stop = await first_stop(context, plan, round_=round_, stalled_rounds=stalled_rounds, best=best)
     route = _route(stop, is_tuned_next=is_tuned_next)
     if route is not Route.TUNE:
-        _tell_round(plan, entry)
+        _tell_round(plan, record)
     if stop and route is Route.CERTIFY:
         await tell_stop(context, stop)
     _log(round_, best, stop)
@@ -81,57 +82,63 @@ def _is_progress(best: Standing | None, state: SearchState) -> bool:
 
 async def _save_summary(
     context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None
-) -> dict[str, Any]:
-    """Store and return the round's history entry; called again after tuning, it replaces the entry."""
+) -> RoundRecord:
+    """Store and return the round's record; called again after tuning, it replaces the record."""
     used = await spent(context)
-    return await asyncio.to_thread(_save_entry, context, round_, elites, best, used)
+    return await asyncio.to_thread(_save_record, context, round_, elites, best, used)
 
 
-def _tell_round(plan: Plan, entry: Mapping[str, Any]) -> None:
+def _tell_round(plan: Plan, record: RoundRecord) -> None:
     """Tell the viewers that a round is over: once a round, after its tuning."""
     emit(
         {
             "event": "round_done",
-            "round": entry["round"],
+            "round": record.round,
             "max_rounds": plan.told_rounds,
-            "best_id": entry["best_id"],
-            "best_speedup": entry["best_speedup"],
-            "best_speedup_ci95": entry["best_speedup_ci95"],
-            "best_median_ms": entry["best_median_ms"],
-            "elites": entry["elites"],
-            "tokens": entry["tokens"],
-            "usd": entry["usd"],
-            "unpriced_calls": entry["unpriced_calls"],
+            "best_id": record.best_id,
+            "best_speedup": record.best_speedup,
+            "best_speedup_ci95": list(record.best_speedup_ci95) if record.best_speedup_ci95 else None,
+            "best_median_ms": record.best_median_ms,
+            "elites": list(record.elites or ()),
+            "tokens": record.tokens or 0,
+            "usd": record.usd or 0.0,
+            "unpriced_calls": record.unpriced_calls or 0,
         }
     )
 
 
-def _save_entry(
+def _save_record(
     context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Spent
-) -> dict[str, Any]:
-    entry = _entry(context, round_, elites, best)
-    entry |= {"tokens": used.tokens, "usd": used.usd, "unpriced_calls": used.unpriced_calls}
-    entry |= {"wall_s": used.wall_s, "gpu_s": used.gpu_s}
-    context.archive.save_round(entry)
+) -> RoundRecord:
+    record = _record(context, round_, elites, best, used)
+    context.archive.save_round(record)
     # stored here so that a killed search forgets the time of one round at most
     context.archive.save_run(RunRecord(wall_s=used.wall_s))
-    return entry
+    return record
 
 
-def _entry(context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None) -> dict[str, Any]:
+def _record(
+    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Spent
+) -> RoundRecord:
     candidates = context.archive.candidates(round=round_)
     written = [c for c in candidates if c.origin is Origin.MODEL]
     judged = [context.archive.evaluation(c.id) for c in written]
     own = {c.id for c in candidates}
-    return {
-        "round": round_,
-        "ideas": [idea.id for idea in context.archive.ideas(round_)],
-        "candidates": len(written),
-        "ok": sum(1 for e in judged if e is not None and e.speedup is not None),
-        "tuned": sum(1 for e in context.archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
-        "best_id": best.candidate.id if best else None,
-        "best_speedup": best.speedup if best else None,
-        "best_speedup_ci95": best.evaluation.speedup_interval if best else None,
-        "best_median_ms": best.median_ms if best else None,
-        "elites": [s.candidate.id for s in elites],
-    }
+    interval = best.evaluation.speedup_interval if best else None
+    return RoundRecord(
+        round=round_,
+        ideas=tuple(idea.id for idea in context.archive.ideas(round_)),
+        candidates=len(written),
+        ok=sum(1 for e in judged if e is not None and e.speedup is not None),
+        tuned=sum(1 for e in context.archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
+        best_id=best.candidate.id if best else None,
+        best_speedup=best.speedup if best else None,
+        best_speedup_ci95=(interval[0], interval[1]) if interval else None,
+        best_median_ms=best.median_ms if best else None,
+        elites=tuple(s.candidate.id for s in elites),
+        tokens=used.tokens,
+        usd=used.usd,
+        unpriced_calls=used.unpriced_calls,
+        wall_s=used.wall_s,
+        gpu_s=used.gpu_s,
+    )

@@ -12,7 +12,7 @@ from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.judging.given_kernels import given_kernel
 from ridgeline.graph.search.judging.judging import evaluate, judged_standings
 from ridgeline.graph.search.ranking.elites import ranked_elites
-from ridgeline.graph.search.rounds.rounds import ranking_state
+from ridgeline.graph.search.rounds.stop_rules import ranking_state
 from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.tools.records.keys import seed_id
 from ridgeline.tools.records.vocabulary import Origin, Purpose

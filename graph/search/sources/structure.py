@@ -14,6 +14,7 @@ import keyword
 import re
 from collections.abc import Iterator, Sequence
 
+from ridgeline.graph.models.showing.source_parts import LONG_TEXT
 from ridgeline.graph.search.sources.tuning import parse_tunables, with_values
 
 _NUMBER = r"(?P<number>\.?\d(?:[eEpP][+-]|'?[\w.])*+)"
@@ -28,7 +29,6 @@ _PYTHON = re.compile(
     rf"""(?P<comment>#[^\n]*)|(?P<text>"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?)|{_NUMBER}|{_REST}""",
     re.DOTALL,
 )
-_LONG_TEXT = re.compile(r'"""|\'\'\'')
 _DIGITS = re.compile(r"\d+")
 _BOOLEAN = frozenset({"true", "false", "True", "False"})
 _CPP_WORDS = """
@@ -68,7 +68,7 @@ def _tokens(lexer: re.Pattern[str], source: str) -> list[_Token]:
 def _python_tokens(source: str) -> list[_Token]:
     """Return the tokens of a Python file; the long texts that hold statements are C++, the others say nothing."""
     found: list[_Token] = []
-    for place, piece in enumerate(_LONG_TEXT.split(source)):
+    for place, piece in enumerate(LONG_TEXT.split(source)):
         if place % 2 == 0:
             found += _tokens(_PYTHON, piece)
         elif ";" in piece:

@@ -8,6 +8,7 @@ import pytest
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.history.lineage import history
+from ridgeline.checkpoints.round_record import RoundRecord
 
 REPLY = {"text": '{"ideas": []}', "input_tokens": 120, "output_tokens": 30, "usd": 0.004, "latency_s": 2.5, "raw": {}}
 
@@ -46,7 +47,7 @@ def test_the_first_reply_of_a_call_stays(archive: Archive) -> None:
     journal.finish("r1:ideate:0", {"text": "other"})
     journal.fail("r1:ideate:0", "late")
     assert journal.stored("r1:ideate:0") == REPLY
-    assert journal.totals()["calls"] == 1
+    assert journal.totals().calls == 1
 
 
 def test_totals_count_tokens_cost_and_states(archive: Archive) -> None:
@@ -57,7 +58,8 @@ def test_totals_count_tokens_cost_and_states(archive: Archive) -> None:
     journal.finish("r1i1v0a0:write", REPLY)
     journal.fail("r1i2v0a0:write", "429 Too Many Requests")
     _begin(journal, "r1i4v0a0:write", waiting=True)
-    assert journal.totals() == {
+    assert journal.totals().tokens == 300
+    assert journal.totals().to_json() == {
         "calls": 5, "input_tokens": 240, "output_tokens": 60, "usd": pytest.approx(0.008), "in_flight": 1,
         "waiting": 1, "batched": 0, "failed": 1, "repeated": 0, "unpriced": 0, "repair_input_tokens": 0,
     }  # fmt: skip
@@ -74,7 +76,7 @@ def test_the_input_of_repairs_is_told_apart(archive: Archive) -> None:
         _begin(journal, call)
         journal.finish(call, REPLY)
     totals = journal.totals()
-    assert (totals["repair_input_tokens"], totals["input_tokens"]) == (240, 600)
+    assert (totals.repair_input_tokens, totals.input_tokens) == (240, 600)
 
 
 def test_a_call_in_flight_when_the_process_is_killed_is_recorded_and_counted_when_repeated(archive: Archive) -> None:
@@ -88,10 +90,10 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
     assert subprocess.run([sys.executable, "-c", code, str(archive.path)], timeout=60).returncode == -9
     journal = Journal(archive)
-    assert journal.totals()["in_flight"] == 1
+    assert journal.totals().in_flight == 1
     _begin(journal)
     journal.finish("r1:ideate:0", REPLY)
-    assert (journal.totals()["in_flight"], journal.totals()["repeated"]) == (0, 1)
+    assert (journal.totals().in_flight, journal.totals().repeated) == (0, 1)
 
 
 def test_a_failed_call_may_be_sent_again(archive: Archive) -> None:
@@ -109,14 +111,14 @@ def test_what_a_failed_call_cost_is_counted_and_stays_counted_when_it_is_sent_ag
     for _ in range(2):
         journal.fail("r1:ideate:0", "no kernel in the reply", {"input_tokens": 700, "output_tokens": 50, "usd": 0.02})
     spent = {"input_tokens": 700, "output_tokens": 50, "usd": pytest.approx(0.02), "failed": 1}
-    assert {name: journal.totals()[name] for name in spent} == spent
+    assert {name: getattr(journal.totals(), name) for name in spent} == spent
     _begin(journal)
     journal.fail("r1:ideate:0", "again", usage={"input_tokens": 5})
     _begin(journal)
     journal.finish("r1:ideate:0", REPLY)
     spent = {"input_tokens": 825, "output_tokens": 80, "usd": pytest.approx(0.024), "failed": 0, "repeated": 2}
-    assert {name: journal.totals()[name] for name in spent} == spent
-    archive.save_round({"round": 1})
+    assert {name: getattr(journal.totals(), name) for name in spent} == spent
+    archive.save_round(RoundRecord(round=1))
     assert history(archive)[0]["tokens"] == 905
 
 

@@ -8,13 +8,14 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report.certificate import render_certificate
 from ridgeline.checkpoints.report.wording import STEP_WORDS
 from ridgeline.checkpoints.result import build_result
+from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS
 
 
 def test_summary_says_the_verdict_and_every_figure(filled: Archive) -> None:
-    certificate = filled.certificate()
+    certificate = filled.certificate_json()
     assert certificate is not None
-    text = render_certificate(certificate, best=build_result(filled)["best"])
+    text = render_certificate(StoredCertificate.from_json(certificate), best=build_result(filled)["best"])
     for part in (
         "# quickstart: r4i1v0a0t3 is certified, 2.27x as fast as eager PyTorch",
         "20 of 20 trials",
@@ -34,36 +35,36 @@ def test_summary_says_the_verdict_and_every_figure(filled: Archive) -> None:
 
 
 def test_summary_says_which_configuration_of_pytorch_has_no_figure(filled: Archive) -> None:
-    certificate = filled.certificate()
+    certificate = filled.certificate_json()
     assert certificate is not None
     compiled = next(entry for entry in certificate["baselines"] if entry["name"] == "compile")
     compiled |= {"median_ms": None, "error": "no compiler"}
     filled.save_certificate(certificate)
     best = build_result(filled)["best"]
     assert best["baselines_failed"] == ["compile"]  # TF32's failed too, with which an fp32 kernel does not compete
-    text = render_certificate(certificate, best=best)
+    text = render_certificate(StoredCertificate.from_json(certificate), best=best)
     assert "| over PyTorch's best configuration (torch.compile failed: no figure) | 1.900x |" in text
 
 
 def test_words_of_a_stranger_are_no_markup_and_command_no_terminal(filled: Archive) -> None:
     evil = "<img src=x onerror=alert(1)> ![a](http://evil.example/a) \x1b[31m | \u202e </td><script>"
     failure = {"candidate_id": f"r1{evil}", "reason": evil}
-    certificate = filled.certificate() | {"passed": False, "reason": evil, "failed_before": [failure]}
+    certificate = filled.certificate_json() | {"passed": False, "reason": evil, "failed_before": [failure]}
     certificate["candidate"] |= {"tunables": {evil: evil}}
-    text = render_certificate(certificate, best=None)
+    text = render_certificate(StoredCertificate.from_json(certificate), best=None)
     assert not re.search(r"(?<!\\)<[a-z/]|\]\(|[\x1b\u202e]", text), text
     assert text.count("\\<img src=x") == 3
 
 
 def test_certificate_of_an_earlier_version_is_told_as_far_as_it_goes() -> None:
-    text = render_certificate({"passed": False, "reason": "sanitizers: out of bounds"}, best=None)
+    text = render_certificate(StoredCertificate(reason="sanitizers: out of bounds"), best=None)
     assert "a kernel is not certified: sanitizers: out of bounds" in text
 
 
 def test_steps_have_the_words_of_the_terminal() -> None:
     assert set(STEP_WORDS) == {step.name for step in CERTIFICATE_STEPS}
     text = render_certificate(
-        {"passed": True, "not_done": {"own_work": "no profiler"}, "seconds": {"time": 2.0}}, best=None
+        StoredCertificate(passed=True, not_done={"own_work": "no profiler"}, seconds={"time": 2.0}), best=None
     )
     assert "| not done: own work | no profiler |" in text
     assert "| seconds | re-timings 2.0 |" in text

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows, certificate_sections
+from ridgeline.checkpoints.stored_certificate import StoredCertificate
 
 
 def test_report_takes_each_section_as_its_fields_say(filled: Archive) -> None:
-    certificate = filled.certificate()
+    certificate = filled.certificate_json()
     assert certificate is not None
-    rows = dict(certificate_rows(certificate))
-    sections = certificate_sections(certificate, best=None)
+    rows = dict(certificate_rows(StoredCertificate.from_json(certificate)))
+    sections = certificate_sections(StoredCertificate.from_json(certificate), best=None)
     assert {(section.is_in_report, section.is_one_row) for section in sections} == {
         (True, False), (True, True), (False, False),
     }  # fmt: skip
@@ -21,22 +22,23 @@ def test_report_takes_each_section_as_its_fields_say(filled: Archive) -> None:
 
 
 def test_section_without_words_is_left_out() -> None:
-    sections = certificate_sections({"passed": False, "reason": "sanitizers: out of bounds"}, best=None)
+    certificate = StoredCertificate(reason="sanitizers: out of bounds")
+    sections = certificate_sections(certificate, best=None)
     assert [section.title for section in sections] == ["What was checked", "What it rests on"]
     assert all(words for section in sections for _, words in section.rows)
 
 
 def test_the_share_of_a_floor_s_rate_is_named_by_its_floor(filled: Archive) -> None:
-    certificate = filled.certificate()
+    certificate = filled.certificate_json()
     assert certificate is not None and certificate["floor"]
     certificate |= {"fraction_of_floor": 0.25}
     assert (
-        dict(certificate_rows(certificate))["floor"]
+        dict(certificate_rows(StoredCertificate.from_json(certificate)))["floor"]
         == "memory floor 0.42 ms; 25% of the memory floor's rate is reached"
     )
     for arithmetic_ms, below in ((1.5, ""), (2.0, "; 1.68 ms is below the arithmetic floor, which is advisory: ")):
         certificate["floor"] |= {"compute_floor_ms": arithmetic_ms}
-        words = dict(certificate_rows(certificate))["floor"]
+        words = dict(certificate_rows(StoredCertificate.from_json(certificate)))["floor"]
         assert words.startswith(
             f"memory floor 0.42 ms, arithmetic floor {arithmetic_ms:.4g} ms (binds); 25% of the memory"
         )

@@ -41,7 +41,7 @@ def test_commands_name_the_run_as_a_shell_and_python_read_it(tmp_path: Path, nam
 
 
 def test_a_kernel_without_a_certificate_is_loaded_as_such(filled: Archive) -> None:
-    filled.save_certificate((filled.certificate() or {}) | {"passed": False})
+    filled.save_certificate((filled.certificate_json() or {}) | {"passed": False})
     told = commands(filled)
     assert "--uncertified" in told[1] and "uncertified=True" in told[2]
 

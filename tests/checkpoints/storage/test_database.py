@@ -187,7 +187,7 @@ def test_a_file_of_an_older_schema_is_read_and_stays_as_it_is(tmp_path: Path) ->
     Database.open(tmp_path / "archive.sqlite", ARCHIVE[:1], create=True, what=Kind.ARCHIVE).close()
     before = _contents(tmp_path)
     with Archive.open_read_only(tmp_path) as archive:
-        assert Journal(archive).totals()["calls"] == 0
+        assert Journal(archive).totals().calls == 0
         with pytest.raises(StorageError):
             archive.save_run(RunRecord(state="x"))
     assert _contents(tmp_path) == before

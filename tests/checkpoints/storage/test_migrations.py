@@ -71,7 +71,7 @@ def test_engine_failures_of_schema_3_leave_the_evaluations(tmp_path: Path, *, is
         ]
         assert [e.candidate_id for e in archive.ranking()] == ["seed-a"]
         assert archive.run().search_id == "5e4c"
-        assert Journal(archive).totals()["calls"] == 1
+        assert Journal(archive).totals().calls == 1
         assert build_result(archive)["state"] == "stopped"
         assert show_run(archive)["ideas"][0]["failure"] == "refused (model_failed): offline wrote no kernel"
     if is_read_only:

@@ -21,7 +21,7 @@ async def test_gains_beyond_three_times_the_best_baseline_are_audited(search: Se
     evaluation = search.archive.evaluation(output["best_id"], Purpose.CERTIFY)
     assert evaluation is not None and evaluation.timing is not None
     assert evaluation.timing.labels == ("audited",)
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and certificate["audit"]["passed"]
     assert len(certificate["audit"]["timings"]) == 1
     # the search's own timing, three re-timings, one of the audit; the search's, the certificate's, the sanitizer's and
@@ -32,7 +32,7 @@ async def test_gains_beyond_three_times_the_best_baseline_are_audited(search: Se
 
 async def test_ordinary_gain_is_not_audited(search: Search) -> None:
     await search.run(search.context(rounds=1))
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and certificate["passed"]
     assert certificate["audit"] is None and certificate["labels"] == []
 
@@ -52,7 +52,7 @@ async def test_gain_that_its_audit_does_not_confirm_is_not_certified(search: Sea
     search.engine = Slackens()
     search.model = ScriptedModel(kernel=lambda r: {"source": "// speed 4.5\n"})
     output = await search.run(search.context(rounds=1, ideas=1, implementations=1))
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and output["best_id"] == "seed-naive"
     assert certificate["failed_before"][0]["reason"].startswith("audit: one timing gives")
     evaluation = search.archive.evaluation("r1i0v0a0", Purpose.CERTIFY)
@@ -74,7 +74,7 @@ async def test_audit_whose_verification_fails_ends_as_its_finding_says(search: S
     evaluation = search.archive.evaluation("r1i0v0a0", Purpose.CERTIFY)
     assert evaluation is not None
     assert (evaluation.status, evaluation.reason_code) == (Status.WRONG, ReasonCode.STALE_OUTPUT)
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None
     assert certificate["failed_before"] == [
         {"candidate_id": "r1i0v0a0", "reason": "audit: wrong (stale_output): row 3 is the last call's"}
@@ -90,7 +90,7 @@ async def test_gain_beyond_ten_times_is_quarantined_and_stays_out_of_the_bank(se
         context.bank = bank
         output = await search.run(context)
         assert bank.seeds("rowwise", "test-1", 5) == []
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and not output["certified"]
     assert (certificate["passed"], certificate["quarantined"]) == (False, True)
     assert certificate["reason"].startswith("needs a second machine or a longer protocol")
@@ -100,7 +100,7 @@ async def test_gain_beyond_ten_times_is_quarantined_and_stays_out_of_the_bank(se
 async def test_longer_protocol_that_agrees_lifts_the_quarantine(search: Search) -> None:
     search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 12\n"})
     output = await search.run(search.context(rounds=1, ideas=1, implementations=1))
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and output["certified"]
     assert (certificate["quarantined"], certificate["labels"]) == (False, ["audited"])
     assert len(certificate["audit"]["timings"]) == 2

@@ -89,7 +89,7 @@ async def certificate_of(search: Search, engine: MemoryEngine) -> dict[str, Any]
     context.target = dataclasses.replace(context.target, reference_source=REFERENCE)
     context.engine = RememberingEngine(search.engine, search.archive, target=context.target)
     assert (await search.run(context))["certified"]
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None
     return certificate
 

@@ -15,6 +15,7 @@ from tests.graph.search.judging.test_judging import in_a_node
 from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.result import build_result, read_schema
+from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.graph.certificate.audit import UNCONFIRMED
 from ridgeline.graph.nodes.certify import certify
 from ridgeline.tools.errors import EngineError
@@ -26,7 +27,7 @@ from ridgeline.tools.records.vocabulary import DeviceKind, Label, Purpose, Reaso
 async def certificate_of(search: Search, engine: MemoryEngine | None = None, **settings: Any) -> dict[str, Any]:
     search.engine = engine or search.engine
     await search.run(search.context(**({"rounds": 1, "ideas": 1, "implementations": 1} | settings)))
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None
     return certificate
 
@@ -46,7 +47,7 @@ async def test_certificate_made_again_measures_nothing_again(search: Search) -> 
     before = search.engine.counts.copy()
     search.archive.save_certificate({"schema_version": 1})
     await in_a_node(certify, {"outcome": "finished"}, search.context(rounds=1))
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and certificate["passed"] and certificate["own_work"] is not None
     asked_again = search.engine.counts - before
     assert asked_again and all(name.startswith("CompileTask") or name == "DescribeTask" for name in asked_again)
@@ -57,7 +58,7 @@ async def test_certificate_that_fails_at_its_first_step_keeps_to_the_schema_too(
     context = search.context(rounds=1, ideas=1, implementations=1)
     (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
     await search.run(context)
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and not certificate["passed"]
     jsonschema.validate(certificate, read_schema("certificate"), cls=jsonschema.Draft202012Validator)
     assert certificate["own_work"] is None
@@ -115,7 +116,7 @@ async def test_seed_that_fails_where_it_is_compared_costs_only_the_comparison(se
     context = search.context(rounds=1, ideas=1, implementations=1)
     (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// fails compare\n// speed 0.7\n")
     await search.run(context)
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and certificate["passed"] and certificate["versus_seed"] is None
     assert any("seed-naive failed: killed by SIGSEGV" in e.get("message", "") for e in search.events)
 
@@ -154,7 +155,7 @@ async def test_profile_that_fails_costs_only_itself(search: Search) -> None:
     jsonschema.validate(certificate, read_schema("certificate"), cls=jsonschema.Draft202012Validator)
     told = [(e["passed"], e["detail"]) for e in search.events_named("certify") if e["step"] == "own_work"]
     assert told == [(None, ""), (None, "ncu hung")]
-    assert ("not done: own work", "ncu hung") in certificate_rows(certificate)
+    assert ("not done: own work", "ncu hung") in certificate_rows(StoredCertificate.from_json(certificate))
 
 
 class LosesItsCompiler(MemoryEngine):
@@ -219,7 +220,7 @@ async def test_gpu_re_timings_that_spread_more_than_three_percent_fail(search: S
     device = dataclasses.replace(context.target.device, kind=DeviceKind.CUDA, arch="sm_90a", uuid="GPU-1")
     context.target = dataclasses.replace(context.target, device=device)
     await search.run(context)
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and not certificate["passed"]
     assert "spread more than 3%" in certificate["reason"]
     assert certificate["reason_code"] == "timings_spread"
@@ -249,7 +250,7 @@ async def test_engine_that_fails_in_the_comparison_costs_only_the_comparison(sea
     search.engine = Engine()
     output = await search.run(search.context(rounds=1))
     assert output["certified"]
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and certificate["versus_seed"] is None
     assert "runner died" in search.events_named("warning")[-1]["message"]
 
@@ -269,7 +270,7 @@ async def test_sanitizer_step_that_an_interface_does_not_have_is_skipped_and_sai
     search.engine = NoSanitizers()
     output = await search.run(search.context(rounds=1))
     assert output["certified"]
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and certificate["sanitizer"]["verdict"] is None
     assert certificate["sanitizer"]["skipped"] == "an extension of torch has no sanitizer build"
     assert certificate["labels"] == [Label.NOT_SANITIZED]
@@ -277,7 +278,7 @@ async def test_sanitizer_step_that_an_interface_does_not_have_is_skipped_and_sai
     told = [(e["passed"], e["skipped"], e["detail"]) for e in search.events_named("certify") if e["step"] == "sanitize"]
     assert told == [(None, False, ""), (None, True, "an extension of torch has no sanitizer build")]
     assert build_result(search.archive)["best"]["labels"] == [Label.NOT_SANITIZED]
-    rows = dict(certificate_rows(certificate))
+    rows = dict(certificate_rows(StoredCertificate.from_json(certificate)))
     assert rows["memory checks (address, undefined)"] == "skipped: an extension of torch has no sanitizer build"
 
 
@@ -287,7 +288,7 @@ async def test_gpu_winner_is_sanitized_in_its_own_build(search: Search) -> None:
     device = dataclasses.replace(context.target.device, kind=DeviceKind.CUDA, arch="sm_90a", uuid="GPU-1")
     context.target = dataclasses.replace(context.target, device=device)
     assert (await search.run(context))["certified"]
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and certificate["sanitizer"]["build"] == "compute-sanitizer"
     assert certificate["sanitizer"]["verdict"]["status"] == "ok"
 
@@ -302,7 +303,7 @@ async def test_sanitizers_of_which_some_were_left_out_name_them(search: Search) 
     assert (await search.run(search.context(rounds=1)))["certified"]
     ends = [e for e in search.events_named("certify") if e["step"] == "sanitize"]
     assert (ends[-1]["passed"], ends[-1]["detail"]) == (True, "without racecheck: timed out")
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and certificate["labels"] == []
 
 
@@ -324,7 +325,7 @@ async def test_seed_that_does_not_build_again_costs_only_the_comparison(search: 
     output = await search.run(search.context(rounds=1))
     assert output["certified"]
     assert "seed-naive, which does not build: too slow" in search.events_named("warning")[-1]["message"]
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and certificate["versus_seed"] is None
 
 

@@ -58,7 +58,7 @@ async def test_a_mailboxs_request_interrupts_the_host_and_the_search_is_closed_u
     assert (state["outcome"], state["certified"]) == ("finished", True)
     with Archive.open_read_only(tmp_path / "runs" / "toy.a") as archive:
         totals = Journal(archive).totals()
-    assert (totals["calls"], totals["repeated"], totals["waiting"]) == (5, 0, 0)
+    assert (totals.calls, totals.repeated, totals.waiting) == (5, 0, 0)
     assert engine.counts["DescribeTask"] == 1
     searched = {k: n for k, n in engine.counts.items() if k.startswith(("VerifyTask:r", "BenchmarkTask:r"))}
     assert {n for k, n in searched.items() if state["best_id"] not in k} == {1}
@@ -176,9 +176,9 @@ def test_a_killed_host_goes_on_through_its_own_saver_and_repeats_nothing(tmp_pat
     assert json.loads((run_dir / "result.json").read_text())["state"] == "finished"
     with Archive.open_read_only(run_dir) as archive:
         totals = Journal(archive).totals()
-    assert totals["calls"] == 3 + 24, "three ideations and their kernels"
+    assert totals.calls == 3 + 24, "three ideations and their kernels"
     # what was in flight at the two kills is asked again, at most a round's eight branches each time
-    assert len(lines(writes)) - 24 <= totals["repeated"] <= 2 * 8
+    assert len(lines(writes)) - 24 <= totals.repeated <= 2 * 8
     measured = (json.loads(line) for line in lines(tmp_path / "engine.log"))
     runs = Counter((e["task"], e["candidate"]) for e in measured if e["purpose"] == "search")
     assert {key: runs[key] for key in judged if runs[key] != 1} == {}

@@ -40,7 +40,7 @@ async def test_a_budget_overshoots_by_one_call_at_most_whatever_the_parallelism(
                     *(given.models.write(each, model.name, kernel()) for each in ids), return_exceptions=True
                 )
             totals = given.journal.totals()
-            used = {"tokens": totals["input_tokens"] + totals["output_tokens"], "usd": totals["usd"]}
+            used = {"tokens": totals.input_tokens + totals.output_tokens, "usd": totals.usd}
             (failed,) = [given.allowance.ended]
     assert {type(end) for end in ends if isinstance(end, BaseException)} == {OutOfBudget}
     one_usd = (PROMPT * 1 + (CALL_TOKENS - PROMPT) * 10) / 1e6
@@ -67,7 +67,7 @@ async def test_a_prompt_larger_than_the_budget_is_never_sent(tmp_path: Path) -> 
                 OutOfBudget, match=r"the next model call needs about .* of the budget's tokens are used"
             ):
                 await given.models.propose("r1:ideate:0", model.name, ideation())
-            assert given.journal.totals()["calls"] == 0
+            assert given.journal.totals().calls == 0
     assert not server.requests
 
 

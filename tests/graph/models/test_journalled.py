@@ -38,7 +38,7 @@ async def test_any_exception_of_a_model_fails_one_branch_and_is_journaled(search
     context = search.context(rounds=1)
     output = await search.run(context)
     assert output["outcome"] == "finished"
-    assert context.journal.totals()["in_flight"] == 0
+    assert context.journal.totals().in_flight == 0
     (failed,) = context.journal.calls("failed")
     assert type(error).__name__ in failed["error"]
     assert str(error) in failed["error"]
@@ -74,9 +74,9 @@ async def test_a_paid_call_without_a_reply_counts_for_the_budget(search: Search)
     context = search.context(rounds=1, ideas=1, implementations=1, repairs=0)
     await search.run(context)
     totals = context.journal.totals()
-    assert totals["failed"] == 1
-    assert totals["usd"] == pytest.approx(0.25 + 0.001)
-    assert totals["output_tokens"] == 500 + 5
+    assert totals.failed == 1
+    assert totals.usd == pytest.approx(0.25 + 0.001)
+    assert totals.output_tokens == 500 + 5
 
 
 async def test_reply_that_arrived_is_read_from_the_journal_by_models_that_know_nothing_of_the_search(

@@ -59,7 +59,7 @@ async def test_a_reply_without_a_text_is_asked_for_once_more_with_the_reason(
             totals = given.journal.totals()
     assert len(server.requests) == 2
     assert TOLD[how] in server.requests[1]["prompt"] and TOLD[how] not in server.requests[0]["prompt"]
-    assert totals["output_tokens"] == good.output_tokens + UNUSABLE[how].output_tokens, "both were paid"
+    assert totals.output_tokens == good.output_tokens + UNUSABLE[how].output_tokens, "both were paid"
 
 
 async def test_two_replies_without_a_text_fail_the_call_and_are_asked_anew_by_a_later_session(
@@ -234,4 +234,4 @@ async def test_blocks_of_a_reply_that_was_cut_off_are_not_taken_for_all(modelled
             draft = await given.models.write("r1i0v0a1:write", model.name, request)
             totals = given.journal.totals()
     assert draft.source == "// edited\n// edited too\n"
-    assert totals["repair_input_tokens"] == totals["input_tokens"] > 0
+    assert totals.repair_input_tokens == totals.input_tokens > 0

@@ -49,7 +49,7 @@ async def test_an_answer_that_arrived_and_was_not_used_is_read_and_not_asked_aga
             totals = given.journal.totals()
             assert given.texts.answers(WRITE) == [], "the reply has taken its place"
     assert len(server.requests) == 1
-    assert (totals["repeated"], totals["output_tokens"]) == (0, 20)
+    assert (totals.repeated, totals.output_tokens) == (0, 20)
 
 
 async def test_an_answer_that_no_reply_was_made_of_stays_for_a_reader(tmp_path: Path) -> None:

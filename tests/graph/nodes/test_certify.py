@@ -15,6 +15,7 @@ from ridgeline.checkpoints.history.right_kernels import why_none
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.result import choose_best
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.graph.certificate.expected_time import PYTORCH_S
 from ridgeline.graph.models.requests import KernelRequest
 from ridgeline.problems.spec import Budget
@@ -48,7 +49,7 @@ async def test_winner_that_fails_its_certificate_gives_way_to_the_next_elite(sea
     search.model = ScriptedModel(kernel=kernel)
     output = await search.run(search.context(rounds=1))
     assert output["certified"] and output["best_speedup"] == 2.0
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None
     assert certificate["failed_before"][0]["reason"].startswith("sanitizers")
     assert len(certificate["timings"]) == 3
@@ -67,12 +68,14 @@ async def test_a_leader_that_fresh_secrets_reject_gives_way_to_the_next_and_is_n
     search.model = ScriptedModel(kernel=kernel)
     output = await search.run(search.context(rounds=1))
     assert output["certified"] and output["best_speedup"] == 2.0
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None
     (failure,) = certificate["failed_before"]
     assert failure["reason"] == "re-verification: wrong (wrong_values): shifted (secret 2) differs"
     assert search.archive.evaluation(failure["candidate_id"], Purpose.CERTIFY).status is Status.WRONG
-    assert (f"not certified: {failure['candidate_id']}", failure["reason"]) in certificate_rows(certificate)
+    assert (f"not certified: {failure['candidate_id']}", failure["reason"]) in certificate_rows(
+        StoredCertificate.from_json(certificate)
+    )
 
 
 async def test_a_kernel_behind_the_elites_is_certified_where_all_of_them_fail(search: Search) -> None:
@@ -83,7 +86,7 @@ async def test_a_kernel_behind_the_elites_is_certified_where_all_of_them_fail(se
     (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 1.5\n")
     output = await search.run(context)
     assert output["certified"] and output["best_speedup"] == 1.5
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and len(certificate["failed_before"]) > 1
 
 
@@ -93,7 +96,7 @@ async def test_search_whose_elites_were_all_found_wrong_offers_the_right_kernel_
     (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
     output = await search.run(context)
     assert (output["outcome"], output["best_id"], output["certified"]) == ("no_gain", "seed-naive", False)
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and not certificate["passed"]
     first = certificate["failed_before"][0]
     assert (certificate["candidate"]["id"], certificate["reason"]) == (first["candidate_id"], first["reason"])
@@ -118,7 +121,7 @@ async def test_search_whose_gains_were_not_confirmed_offers_the_fastest_right_ke
     context = search.context(rounds=1)
     (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
     output = await search.run(context)
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None
     assert (output["outcome"], output["certified"], certificate["passed"]) == ("no_gain", False, False)
     assert len(certificate["failed_before"]) == 3
@@ -170,11 +173,11 @@ async def test_elites_go_to_the_bank_and_seed_the_next_search(search: Search, tm
 
 async def test_the_certificate_says_when_it_was_begun_and_when_it_had_ended(search: Search) -> None:
     await search.run(search.context(rounds=1))
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None
     begun, ended = (datetime.fromisoformat(certificate[name]) for name in ("date", "ended_at"))
     assert begun <= ended
-    rows = dict(certificate_rows(certificate))
+    rows = dict(certificate_rows(StoredCertificate.from_json(certificate)))
     assert (rows["begun"], rows["ended"]) == (certificate["date"], certificate["ended_at"])
 
 
@@ -201,6 +204,6 @@ async def test_a_certificate_that_no_kernel_is_fast_enough_for_is_not_announced(
 
 async def test_a_hosts_search_is_over_only_once_its_files_are_written(search: Search) -> None:
     context, seen = search.context(rounds=1), []
-    context.finish = lambda state: seen.append((state, search.archive.run().state))
+    context.finish = lambda _, state: seen.append((state, search.archive.run().state))
     await search.run(context)
     assert seen == [("finished", None)], "what is killed while it writes them can be resumed"

@@ -163,7 +163,7 @@ async def test_tuning_overshoots_its_budget_by_a_few_points_whatever_the_number_
     measured = search.archive.evaluations(purpose=Purpose.TUNE)
     assert len({root_id(point) for point in points}) == 6
     assert 3 <= len(measured) <= 3 + BATCH
-    assert [entry["tuned"] for entry in search.archive.rounds()] == [len(measured)]
+    assert [each.tuned for each in search.archive.rounds()] == [len(measured)]
 
     search.engine.context = search.context(**shape)
     await in_a_node(tune, {"round": 1, "elites": sorted({root_id(p) for p in points})}, search.engine.context)

@@ -12,7 +12,7 @@ from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.steering import Steering, SteerKind
 from ridgeline.graph import cli
-from ridgeline.graph.search.ideas.left_over import left_over
+from ridgeline.graph.search.ideas.not_taken_up import not_taken_up
 from ridgeline.graph.search.ideas.offline_ideas import read_by_offline
 from ridgeline.graph.state import GRAPH_VERSION
 
@@ -105,5 +105,5 @@ def test_an_idea_that_was_told_all_the_same_is_left_over_with_the_reason(referen
     run = begun(tmp_path / "run", references["quickstart"], "offline")
     with Archive.open(Path(run), create=False) as archive:
         Steering(archive).add_idea(NONSENSE)
-        (told,) = left_over(archive)
+        (told,) = not_taken_up(archive)
     assert told.startswith(f"the idea '{NONSENSE}': the offline model") and "knows no structure" in told

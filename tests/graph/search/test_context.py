@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from tests.graph.conftest import Search
 from tests.graph.memory_engine import DESCRIPTION, target
@@ -32,3 +34,11 @@ async def test_first_round_s_models_are_told_of_eager_alone(search: Search) -> N
     await search.run(context)
     names = {r: [b.name for b in (await context.told_baselines(r)).entries] for r in (1, 2)}
     assert names == {1: ["eager"], 2: ["eager", "compile"]}
+
+
+async def test_no_other_field_is_set_during_a_search(search: Search) -> None:
+    context = search.context(rounds=1, ideas=1, implementations=1)
+    before = {each.name: getattr(context, each.name) for each in dataclasses.fields(context)}
+    await search.run(context)
+    changed = {name for name, value in before.items() if getattr(context, name) is not value}
+    assert changed <= {"described_target", "facts", "compiled", "thread_id"}

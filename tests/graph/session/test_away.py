@@ -79,7 +79,7 @@ async def test_answers_are_taken_up_without_the_device_and_kernels_wait_for_it(t
     with Archive.open_read_only(tmp_path / "run") as archive:
         written = archive.candidates(origin=Origin.MODEL)
         assert len(written) == 2 and all(archive.evaluation(each.id) for each in written)
-        assert Journal(archive).totals()["repeated"] == 0
+        assert Journal(archive).totals().repeated == 0
 
 
 async def test_the_command_line_says_that_kernels_wait_for_the_device(tmp_path: Path) -> None:

@@ -122,8 +122,8 @@ def test_a_search_killed_before_it_stores_a_batchs_id_pays_no_request_twice_and_
         totals = Journal(archive).totals()
         written = archive.candidates(origin=Origin.MODEL)
         assert all(archive.evaluation(candidate.id) is not None for candidate in written)
-    assert (len(written), totals["calls"], totals["repeated"], totals["in_flight"]) == (12, 13, 0, 0)
-    assert totals["usd"] == pytest.approx(13 * (1000 * 1.0 + 200 * 10.0) / 1e6 / 2)
+    assert (len(written), totals.calls, totals.repeated, totals.in_flight) == (12, 13, 0, 0)
+    assert totals.usd == pytest.approx(13 * (1000 * 1.0 + 200 * 10.0) / 1e6 / 2)
 
 
 def test_a_search_that_waits_alive_asks_each_round_in_two_batches(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_searches_killed_at_any_instant_around_a_batch_ask_nothing_twice(tmp_pat
             assert time.monotonic() < until
     assert len(set(server.asked)) == len(server.asked) == 10
     with Archive.open(search.run, create=False) as archive:
-        assert Journal(archive).totals()["repeated"] == 0
+        assert Journal(archive).totals().repeated == 0
 
 
 def _killed_after(search: Searcher, server: BatchServer, exchanges: int) -> None:

@@ -77,7 +77,7 @@ async def test_a_host_answers_several_requests_at_once_and_nothing_is_asked_or_m
             state = await graph.ainvoke(Command(resume={id_: answer_of(request) for id_, request in some}), THREAD)
         totals = context.journal.totals()
     assert state["outcome"] == "finished"
-    assert (totals["calls"], totals["repeated"], totals["waiting"]) == (5, 0, 0)
+    assert (totals.calls, totals.repeated, totals.waiting) == (5, 0, 0)
     assert set(put) == {"r1:ideate:0", *(f"r1i{i}v{v}a0:write" for i in (0, 1) for v in (0, 1))}
     steps = {key: n for key, n in engine.counts.items() if key.startswith(("VerifyTask:r", "BenchmarkTask:r"))}
     searched = {key: n for key, n in steps.items() if state["best_id"] not in key}

@@ -85,10 +85,10 @@ def test_killed_search_resumes_with_no_reply_asked_twice_and_no_evaluation_run_t
         written = {c.id for c in archive.candidates(origin=Origin.MODEL)}
         totals = Journal(archive).totals()
     assert written == {f"r{r}i{i}v{v}a0" for r in (1, 2, 3) for i in (0, 1) for v in (0, 1)}
-    assert totals["calls"] == 3 + 12, "three ideations and twelve kernels"
+    assert totals.calls == 3 + 12, "three ideations and twelve kernels"
     assert {prompt: _times_asked(server)[prompt] for prompt in arrived} == arrived
     # at most what was in flight at the two kills is sent again: a round's four branches
-    assert len(server.requests) - 15 <= totals["repeated"] <= 2 * 4
+    assert len(server.requests) - 15 <= totals.repeated <= 2 * 4
     lines = [json.loads(line) for line in (tmp_path / "engine.log").read_text().splitlines()]
     runs = Counter(
         (e["task"], e["candidate"]) for e in lines if e["purpose"] == "search" and e["task"] != "CompileTask"

@@ -66,9 +66,9 @@ def test_what_was_stored_at_a_kill_is_never_asked_for_or_measured_again(
     assert {key: finished[key] for key in judged} == judged
     with Archive.open(tmp_path / "run", create=False) as archive:
         totals = Journal(archive).totals()
-    assert totals["calls"] == ROUNDS * (1 + IDEAS * IMPLEMENTATIONS)
-    assert (totals["in_flight"], totals["failed"]) == (0, 0)
-    assert len(server.requests) - totals["calls"] <= totals["repeated"] <= made * IDEAS * IMPLEMENTATIONS
+    assert totals.calls == ROUNDS * (1 + IDEAS * IMPLEMENTATIONS)
+    assert (totals.in_flight, totals.failed) == (0, 0)
+    assert len(server.requests) - totals.calls <= totals.repeated <= made * IDEAS * IMPLEMENTATIONS
 
 
 def _killed(process: WarmProgram, server: Server, life_s: float) -> bool:

@@ -83,7 +83,7 @@ async def test_a_limit_on_tokens_ends_a_search_before_the_call_that_does_not_fit
         longest = max(len(request["prompt"]) for request in server.requests) // 3 + 200
         with Archive.open(tmp_path / "run", create=False) as archive:
             totals = Journal(archive).totals()
-        assert 9000 - longest <= totals["input_tokens"] + totals["output_tokens"] <= 9000 + longest
+        assert 9000 - longest <= totals.input_tokens + totals.output_tokens <= 9000 + longest
         after = await search(server, Budget(tokens=1_000_000), resume=True)
     assert after.state == "finished"
     prompts = [request["prompt"] for request in server.requests]
@@ -134,7 +134,7 @@ async def test_a_server_that_states_no_tokens_is_counted_by_the_lengths(
     assert result.state == "budget" and "the budget's tokens" in result.reason
     with Archive.open(tmp_path / "run", create=False) as archive:
         totals = Journal(archive).totals()
-    assert totals["input_tokens"] + totals["output_tokens"] == pytest.approx(sum(sent) / 3, rel=0.01)
+    assert totals.input_tokens + totals.output_tokens == pytest.approx(sum(sent) / 3, rel=0.01)
 
 
 async def test_a_count_beyond_all_replies_is_stored_as_one_that_can_be_read(

@@ -117,7 +117,7 @@ def test_a_parked_search_of_32_requests_survives_kills_and_a_move_and_asks_and_m
         assert len(archive.candidates(origin=Origin.MODEL)) == 32
         assert all(archive.evaluation(c.id) is not None for c in archive.candidates(origin=Origin.MODEL))
         totals = Journal(archive).totals()
-    assert (totals["calls"], totals["repeated"], totals["input_tokens"]) == (33, 0, 100)
+    assert (totals.calls, totals.repeated, totals.input_tokens) == (33, 0, 100)
     runs = search.measured()
     assert len(runs) == 2 * 32
     assert search.judged and {key: runs[key] for key in search.judged} == search.judged
@@ -187,7 +187,7 @@ async def test_a_model_that_answers_at_once_is_asked_once_beside_a_mailbox_that_
     assert result.state == "finished"
     assert len(model.proposals) == 1
     with Archive.open_read_only(tmp_path / "run") as archive:
-        assert Journal(archive).totals()["repeated"] == 0
+        assert Journal(archive).totals().repeated == 0
         assert {c.model for c in archive.candidates(origin=Origin.MODEL)} == {"mailbox", "scripted"}
 
 

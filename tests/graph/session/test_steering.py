@@ -17,7 +17,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph import cli
-from ridgeline.graph.search.ideas.left_over import left_over
+from ridgeline.graph.search.ideas.not_taken_up import not_taken_up
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.session import run_search
 from ridgeline.graph.state import GRAPH_VERSION
@@ -134,12 +134,12 @@ async def test_what_a_stopped_search_is_told_enters_when_it_goes_on(
     assert cli.main(["seed", run, str(tmp_path / "mine.cpp")]) == 0
     assert "enters once the search goes on" in capsys.readouterr().out
     with Archive.open_read_only(run) as archive:
-        assert left_over(archive) == [f"the idea '{IDEA}'", "seed-mine"]
+        assert not_taken_up(archive) == [f"the idea '{IDEA}'", "seed-mine"]
     assert cli.main(["show", run]) == 0
     assert "not taken up yet: seed-mine" in capsys.readouterr().out
     await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()])
     with Archive.open_read_only(run) as archive:
-        assert left_over(archive) == []
+        assert not_taken_up(archive) == []
         assert (archive.idea("r2i0").mechanism, archive.idea("r2i0").parent_id) == (IDEA, "seed-mine")
 
 

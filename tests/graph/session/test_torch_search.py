@@ -47,7 +47,7 @@ async def test_torch_search_ends_with_a_certified_winner_and_says_what_was_skipp
     result = await run_search(options, models=[model])
     with Archive.open(tmp_path / "run", create=False) as archive:
         (written,) = archive.candidates(origin=Origin.MODEL)
-        evaluation, certificate = archive.evaluation(written.id), archive.certificate()
+        evaluation, certificate = archive.evaluation(written.id), archive.certificate_json()
     assert evaluation is not None and evaluation.status is Status.OK, evaluation
     assert certificate is not None
     assert (result.certified, result.best_id, certificate["reason"]) == (True, written.id, "")

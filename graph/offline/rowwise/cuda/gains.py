@@ -35,9 +35,8 @@ def expected_gain(structure: str, program: RowProgram, device: Device) -> float:
     held = 1.0 + (repeated / once - 1.0) * (0.3 if is_cached or row_bytes < 1 << 15 else 1.0)
     splits = idle > 1 and program.cols >= MIN_SPLIT_COLUMNS  # the base is split; other structures replace the split
     held = 1.02 if splits else held  # the whole grid holds the row; its meetings take as long as the saved reads
-    is_reread = (
-        splits or program.cols > MAX_CLUSTER * REGISTER_FLOATS
-    )  # no cluster holds the row: each sweep reads memory
+    # no cluster holds the row: each sweep reads memory
+    is_reread = splits or program.cols > MAX_CLUSTER * REGISTER_FLOATS
     shares = min(idle, 4.0) if idle > 1 and not splits else 1.0
     costly = sum(COSTLY.get(v.op, 1) for v in program.values() if v.space & Space.COL)
     return {

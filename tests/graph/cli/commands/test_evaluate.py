@@ -8,6 +8,7 @@ from tests.graph.cli.command_line import assert_one_line, ridgeline
 
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.result import evaluation_line
+from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.graph.cli.commands.evaluate import describe
 from ridgeline.graph.search.judging.judging import failure_text
 from ridgeline.tools.records.error_map import LimitUse, Measure
@@ -61,11 +62,11 @@ def test_a_verdict_of_an_earlier_version_has_no_margin_to_tell() -> None:
     assert (old.margin, old.draws, old.nearest_trial) == (None, 1, None)
     line = evaluation_line("k.cpp", evaluation(old), None)
     assert "limit" not in describe(line)
-    assert "limit" not in dict(certificate_rows({"verification": stored}))["verification"]
+    assert "limit" not in dict(certificate_rows(StoredCertificate(verification=old)))["verification"]
 
 
 def test_a_certificate_tells_the_margin_and_how_many_secrets_it_rests_on() -> None:
-    words = dict(certificate_rows({"verification": RIGHT.to_json()}))["verification"]
+    words = dict(certificate_rows(StoredCertificate(verification=RIGHT)))["verification"]
     assert "62 % of the nearest limit (shifted, a row's error) under 4 secrets" in words
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import io
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from rich.console import Console
@@ -26,9 +26,11 @@ from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.graph.cli.view.board import recall
+from ridgeline.graph.cli.view.board import Board
 from ridgeline.graph.cli.view.lines import plain_line
 from ridgeline.graph.cli.view.progress import PlainView
+from ridgeline.graph.cli.view.recalled import recall
+from ridgeline.graph.search import events
 from ridgeline.tools.records.vocabulary import RunState
 
 
@@ -37,6 +39,12 @@ def tunable(request: Any) -> dict[str, Any]:
     speed = (request.parent.speedup if request.parent else 1.0) * 1.1
     source = "constexpr int UNROLL = 1;  // tune: UNROLL = 1 | 2\n// factor UNROLL 2 1.5\n"
     return {"source": f"// {request.idea.title}{request.variation}\n// speed {speed:.3f}\n{source}", "notes": ""}
+
+
+def test_every_event_of_a_search_has_its_own_handler() -> None:
+    named = {get_args(get_type_hints(kind)["event"])[0]: kind for kind in get_args(events.SearchEvent)}
+    taken = {name: get_type_hints(handler)["event"] for name, handler in Board.HANDLERS.items()}
+    assert taken == named
 
 
 @pytest.mark.parametrize("tune_trials", [0, 4])

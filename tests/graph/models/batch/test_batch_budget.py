@@ -23,7 +23,7 @@ async def test_a_batch_holds_room_in_the_budget_in_every_session_until_its_answe
         with session(tmp_path, server, parks=True, budget=Budget(tokens=80_000)) as search:
             await search.parked("r1i0v0a0:write", "r1i1v0a0:write", "r1i2v0a0:write")
             assert len(server.asked) == 2, "the third may use 32,000 tokens beside the two"
-            assert search.journal.totals()["batched"] == 3
+            assert search.journal.totals().batched == 3
         with session(tmp_path, server, parks=True, budget=Budget(tokens=80_000)) as search:
             await search.look()
             assert await search.write("r1i0v0a0:write")
@@ -48,7 +48,7 @@ async def test_the_end_of_the_searchs_time_ends_the_wait_and_the_call_waits_on(t
         with session(tmp_path, server, budget=Budget(wall_s=2.0)) as search:
             with pytest.raises(OutOfBudget, match="the budget's wall_s"):
                 await search.write("r1i0v0a0:write")
-            assert search.journal.totals()["batched"] == 1
+            assert search.journal.totals().batched == 1
         server.looks_needed = 1
         with session(tmp_path, server, budget=Budget(wall_s=2.0), wall_used_s=-60.0) as search:
             assert await search.write("r1i0v0a0:write")

@@ -106,9 +106,9 @@ async def test_the_requests_of_a_round_go_in_one_batch_at_half_the_price(provide
         totals, stored = search.journal.totals(), search.journal.stored(calls[0])
     assert sources == [json.loads(KERNEL)["source"]] * 8
     assert [sorted(line["call_id"] for line in batch.lines) for batch in server.batches] == [calls]
-    assert (totals["calls"], totals["waiting"], totals["repeated"]) == (8, 0, 0)
-    assert (totals["input_tokens"], totals["output_tokens"]) == (800, 160)
-    assert totals["usd"] == pytest.approx(8 * (100 * 1.0 + 20 * 10.0) / 1e6 / 2)
+    assert (totals.calls, totals.waiting, totals.repeated) == (8, 0, 0)
+    assert (totals.input_tokens, totals.output_tokens) == (800, 160)
+    assert totals.usd == pytest.approx(8 * (100 * 1.0 + 20 * 10.0) / 1e6 / 2)
     assert stored is not None and stored["latency_s"] >= 0.4
 
 
@@ -141,13 +141,13 @@ async def test_a_later_session_takes_up_what_a_parked_one_sent_and_asks_nothing_
                 "batches/batch0" if provider == "google_genai" else "batch0"
             ]
             await search.look()
-            assert search.journal.totals()["batched"] == 2
+            assert search.journal.totals().batched == 2
         with session(tmp_path, server, provider, parks=True) as search:
             await search.look()
             assert await search.write("r1i0v0a0:write")
         with session(tmp_path, server, provider, parks=True) as search:  # killed before it read the second answer
             assert await search.write("r1i1v0a0:write")
-            assert search.journal.totals()["repeated"] == 0
+            assert search.journal.totals().repeated == 0
     assert len(server.asked) == 2
 
 
@@ -183,7 +183,7 @@ async def test_a_batch_that_was_never_made_is_made_once_its_provider_had_time_to
             monkeypatch.setattr(batches_module, "SEEN_AFTER_S", 0.0)
             await search.look()
             assert server.asked == ["r1i0v0a0:write"]
-            assert search.journal.totals()["repeated"] == 0
+            assert search.journal.totals().repeated == 0
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -263,7 +263,7 @@ async def test_single_failed_requests_are_asked_again_or_told_and_the_others_are
     assert good == late == json.loads(KERNEL)["source"]
     assert isinstance(flagged, ModelUnavailable) and str(flagged).endswith("did not answer: the prompt was flagged")
     assert [len(batch.lines) for batch in server.batches] == [3, 1]
-    assert (totals["failed"], totals["repeated"]) == (1, 1)
+    assert (totals.failed, totals.repeated) == (1, 1)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -277,7 +277,7 @@ async def test_the_requests_of_an_expired_batch_are_asked_again(provider: str, t
         totals = search.journal.totals()
     in_time = 1 if provider == "openai" else 0  # Gemini gives nothing of an expired batch
     assert [len(batch.lines) for batch in server.batches] == [2, 2 - in_time]
-    assert totals["repeated"] == 2 - in_time
+    assert totals.repeated == 2 - in_time
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ async def test_a_batch_that_ends_without_answers_is_told_in_one_line(fate: str, 
         server.fates = dict.fromkeys(range(9), fate)
         with pytest.raises(ModelUnavailable, match=said) as caught:
             await search.write("r1i0v0a0:write")
-        assert search.journal.totals()["failed"] == 1
+        assert search.journal.totals().failed == 1
     assert "\n" not in str(caught.value)
     assert len(server.batches) == (FAST.attempts if fate == "expired" else 1)
 

@@ -195,8 +195,8 @@ def test_tokens_that_an_answer_states_cost_what_the_problem_says(run: Run) -> No
     request = run.post("r1i1v0a0:write", PriceSettings(input=1.0, output=10.0))
     answer = {"source": "int a;", "usage": {"input_tokens": 1000, "output_tokens": 100}}
     run.mailbox.answer(request, json.dumps(answer).encode(), "json")
-    assert run.journal.totals()["usd"] == pytest.approx(0.002)
-    assert run.journal.totals()["input_tokens"] == 1000
+    assert run.journal.totals().usd == pytest.approx(0.002)
+    assert run.journal.totals().input_tokens == 1000
 
 
 def test_files_of_requests_that_wait_no_more_are_removed_and_missing_ones_written(run: Run) -> None:

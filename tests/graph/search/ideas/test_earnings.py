@@ -90,5 +90,5 @@ async def test_an_unknown_price_is_none_and_not_nothing(search: Search) -> None:
     journal = Journal(search.archive)
     with search.archive.database.write() as rows:
         rows.execute("UPDATE model_calls SET reply = json_set(reply, '$.usd', NULL)")
-    assert journal.totals()["unpriced"] == 2
+    assert journal.totals().unpriced == 2
     assert [o.usd for o in (*author_outcomes(search.archive, 2), *writer_outcomes(search.archive, 2))] == [None, None]

@@ -57,7 +57,7 @@ async def test_kernel_that_is_fastest_side_by_side_is_certified_not_the_one_with
     output = await search.run(search.context(rounds=1, ideas=1, implementations=2))
     assert output["certified"]
     assert "steady" in search.archive.candidate(output["best_id"]).source
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None
     assert [leader["candidate_id"] for leader in certificate["selection"]] == ["r1i0v0a0", "r1i0v1a0"]
     assert certificate["selection"][0]["ratio"] > 1.3
@@ -90,7 +90,7 @@ def luck_that_fails(speed: float) -> ScriptedModel:
 async def test_fastest_that_fails_where_it_is_compared_has_lost_to_the_next(search: Search) -> None:
     search.engine, search.model = Lucky(), luck_that_fails(1.5)
     output = await search.run(search.context(rounds=1, ideas=1, implementations=2))
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and certificate["passed"]
     assert "steady" in search.archive.candidate(output["best_id"]).source
     assert [leader["candidate_id"] for leader in certificate["selection"]] == ["r1i0v0a0"]
@@ -110,7 +110,7 @@ async def test_kernel_that_fails_beside_the_fastest_is_no_leader(search: Search)
 
     search.engine, search.model = Close(), luck_that_fails(1.9)
     output = await search.run(search.context(rounds=1, ideas=1, implementations=2))
-    certificate = search.archive.certificate()
+    certificate = search.archive.certificate_json()
     assert certificate is not None and certificate["passed"]
     assert output["best_id"] == "r1i0v0a0"
     assert [leader["candidate_id"] for leader in certificate["selection"]] == ["r1i0v0a0"]

@@ -9,7 +9,7 @@ from ridgeline.graph.search.ideas.user_ideas import title_of
 from ridgeline.tools.records.vocabulary import Origin
 
 
-def left_over(archive: Archive) -> list[str]:
+def not_taken_up(archive: Archive) -> list[str]:
     """Return in words what a search that had begun was told and did not take up."""
     tried = {idea.mechanism for idea in archive.ideas()}
     judged = {candidate.id for candidate in archive.candidates(origin=Origin.SEED)}

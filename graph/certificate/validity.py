@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.tools.records.vocabulary import Purpose
 
 if TYPE_CHECKING:
@@ -19,13 +18,9 @@ def is_to_be_given_again(archive: Archive, *, is_certified: bool = False) -> boo
     and further rounds leaves none.
     """
     stored = archive.certificate()
-    if is_certified and stored is None:
-        return True
-    certificate = stored or {}
-    with record_errors(archive.path):
-        before = {failure["candidate_id"] for failure in certificate.get("failed_before", ())}
-        is_whole = not certificate.get("not_done")
-    failures = archive.engine_failures()
-    return not is_whole or any(
-        failure.purpose is Purpose.CERTIFY and failure.candidate_id in before for failure in failures
+    if stored is None:
+        return is_certified
+    before = {failure.candidate_id for failure in stored.failed_before}
+    return bool(stored.not_done) or any(
+        failure.purpose is Purpose.CERTIFY and failure.candidate_id in before for failure in archive.engine_failures()
     )
