@@ -13,8 +13,8 @@ from ridgeline.graph.certificate.certificate import Certificate, FailedBefore
 from ridgeline.graph.certificate.expected_time import PYTORCH_S, expected_s
 from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS, certify_candidate
 from ridgeline.graph.certificate.validity import is_to_be_given_again
+from ridgeline.graph.search.context import left_to_session
 from ridgeline.graph.search.events import emit, note, warn
-from ridgeline.graph.search.finish import left_to_session
 from ridgeline.graph.search.ideas.blocks import work_of
 from ridgeline.graph.search.judging.compiled import join_compiled
 from ridgeline.graph.search.judging.judging import judged_standings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ridgeline.graph.models.allowance import Allowance
 from ridgeline.graph.models.batch.batches import Batches
@@ -34,15 +34,17 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.mailbox.request import WaitingRequest
     from ridgeline.graph.models.pool import ModelPool
     from ridgeline.graph.models.recorded_answers import Answers
-    from ridgeline.graph.search.finish import Finish
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
     from ridgeline.tools.engine import Task
     from ridgeline.tools.records.problem import DescribedTarget, DeviceFact, Target
     from ridgeline.tools.records.results import Baselines
-    from ridgeline.tools.records.vocabulary import Purpose
+    from ridgeline.tools.records.vocabulary import Purpose, RunState
     from ridgeline.tools.remembering import RememberingEngine
 
 R = TypeVar("R")
+
+Finish: TypeAlias = "Callable[[SearchContext, RunState], object]"
+"""Called by `certify` to write a run's files; until they exist, the search can be resumed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -234,3 +236,7 @@ def subject_of(target: DescribedTarget, facts: tuple[DeviceFact, ...] = ()) -> S
         description=target.description,
         facts=facts,
     )
+
+
+def left_to_session(context: SearchContext, state: RunState) -> None:
+    """Write nothing: the session does when the graph has ended, and then stores how the search ended."""

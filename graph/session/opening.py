@@ -17,7 +17,7 @@ from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.models.pool import ModelPool
-from ridgeline.graph.search.finish import left_to_session
+from ridgeline.graph.search.context import left_to_session
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.beginning import begin, tell_beyond, tell_unpriced
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from langgraph.runtime import RunControl
 
     from ridgeline.graph.models.pool import AnyModel
-    from ridgeline.graph.search.context import SearchContext
+    from ridgeline.graph.search.context import Finish, SearchContext
     from ridgeline.graph.search.events import SearchEvent
-    from ridgeline.graph.search.finish import Finish
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
     from ridgeline.tools.engine import Engine
 

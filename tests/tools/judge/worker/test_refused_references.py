@@ -60,6 +60,10 @@ def stateful(value: str) -> str:
         (reference("x", "return x", "torch.ones(4, 4).to_sparse()"), "input x is sparse_coo"),
         (reference("x", "return x.to_sparse()", "torch.ones(4, 4)"), "returns sparse_coo"),
         (reference("x", "return x", "torch.ones(4, 4, device='meta')"), "input x is on the meta device"),
+        (
+            reference("x", "return x.exp() / x.exp().sum(-1, keepdim=True)", "20 * torch.randn(256, 512)"),
+            "it overflows on the way",
+        ),
         (stateful("torch.eye(4).to_sparse()"), "buffer state is sparse_coo, which kernels cannot read$"),
         (stateful("torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.qint8)"), "buffer state is qint8"),
         (stateful("torch.ones(4).to(torch.float8_e4m3fn)"), "buffer state is float8_e4m3fn"),
