@@ -14,7 +14,9 @@ Where the search's device is on another machine, each node that needs it is inte
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langgraph.graph import END, START, StateGraph
@@ -76,6 +78,17 @@ class GraphConfig:
 def make_graph(config: GraphConfig | None = None) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Return the compiled graph, without a checkpointer: a host's, or the one given at run time, is used."""
     config = config or GraphConfig()
+    # its attributes may be set; what they hold is as for runs side by side, which change nothing of it
+    return copy(_graph_of_any_context()) if config.context is None else _compiled(config)
+
+
+@cache
+def _graph_of_any_context() -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Return the graph without a context of its own, compiled once: that takes as long as a search of scripted answers."""
+    return _compiled(GraphConfig())
+
+
+def _compiled(config: GraphConfig) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder = StateGraph(
         SearchState, context_schema=SearchContext, input_schema=SearchInput, output_schema=SearchOutput
     )

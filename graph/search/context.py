@@ -26,7 +26,7 @@ from ridgeline.tools.errors import EngineError, NotBegun, RunError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from langchain_core.tools import BaseTool
+    from langgraph.prebuilt import ToolNode
 
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.checkpoints.bank import Bank
@@ -80,7 +80,7 @@ class SearchContext:
     started_s: float = field(default_factory=time.monotonic)
     wall_before_s: float = 0.0  # of earlier sessions of the same search
     working: WorkingTime = field(default_factory=WorkingTime)
-    toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
+    toolboxes: dict[Purpose, ToolNode] = field(default_factory=dict)  # made at their first use
     unjudged: set[tuple[str, Purpose]] = field(default_factory=set)  # candidates that the engine failed on this session
     ideas_not_tried: set[str] = field(default_factory=set)  # the user's, of which this session was warned
     is_away: bool = False  # its device is on another machine: what needs it waits, and the search parks

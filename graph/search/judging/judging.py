@@ -24,7 +24,7 @@ from ridgeline.tools.toolbox import make_toolbox
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
-    from langchain_core.tools import BaseTool
+    from langgraph.prebuilt import ToolNode
 
     from ridgeline.graph.search.context import SearchContext
 
@@ -128,23 +128,24 @@ async def _call_tool(context: SearchContext, tool: str, candidate_id: str, purpo
     Raises EngineError and InputError as the tool does: the tool node is told to handle nothing.
     """
     from langchain_core.messages import AIMessage
-    from langgraph.prebuilt import ToolNode
 
     name = f"{tool}_kernel"
     call = {"name": name, "args": {"candidate_id": candidate_id}, "id": f"{candidate_id}:{purpose}:{tool}"}
     message = AIMessage(content="", tool_calls=[{**call, "type": "tool_call"}])
     with context.pauses.step():
-        node = ToolNode(_toolbox(context, purpose), handle_tool_errors=False)
-        answer = (await node.ainvoke({"messages": [message]}))["messages"][-1]
+        answer = (await _toolbox(context, purpose).ainvoke({"messages": [message]}))["messages"][-1]
     if not isinstance(answer.artifact, Measured | Profile):
         raise EngineError(f"{candidate_id}: {name}: {answer.text}")
     return answer.artifact
 
 
-def _toolbox(context: SearchContext, purpose: Purpose) -> list[BaseTool]:
+def _toolbox(context: SearchContext, purpose: Purpose) -> ToolNode:
     """Return the session's tools for this purpose; they are made once because they keep the session's builds."""
+    from langgraph.prebuilt import ToolNode
+
     if purpose not in context.toolboxes:
-        context.toolboxes[purpose] = make_toolbox(context.engine, context.described, purpose=purpose)
+        tools = make_toolbox(context.engine, context.described, purpose=purpose)
+        context.toolboxes[purpose] = ToolNode(tools, handle_tool_errors=False)
     return context.toolboxes[purpose]
 
 
