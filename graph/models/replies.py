@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -193,11 +194,16 @@ def wire_schema(model: type[IdeaList | KernelDraft]) -> dict[str, Any]:
     Strict modes want every property required, and refuse additional properties, bounds, defaults and `$ref` with
     siblings. The bounds are checked when the reply is read.
     """
-    schema = model.model_json_schema()
-    definitions = schema.pop("$defs", {})
-    strict: dict[str, Any] = _strict(schema, definitions)
+    schema = _json_schema(model)
+    strict: dict[str, Any] = _strict(schema, schema.get("$defs", {}))
     strict["title"], strict["description"] = model.__name__, (model.__doc__ or model.__name__).splitlines()[0]
     return strict
+
+
+@cache
+def _json_schema(model: type[IdeaList | KernelDraft]) -> dict[str, Any]:
+    """Return pydantic's own schema, not to be changed; it takes milliseconds, and each request of a model has one."""
+    return model.model_json_schema()
 
 
 def kernel_schema(*, has_bases: bool) -> dict[str, Any]:
