@@ -9,10 +9,12 @@ import asyncio
 import fcntl
 import gc
 import os
+import ssl
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until all is collected, most of which stays: a fifth of the time that it takes
     _lock_devices_alone(config)
     _let_threads_sleep(config)
+    _read_authorities_once()
     if required_tiers()[:1] != [Tier.LANDLOCK] or os.environ.get("PYTEST_XDIST_WORKER"):
         return
     folder = tempfile.TemporaryDirectory(prefix="ridgeline-no-bubblewrap-")
@@ -75,6 +78,11 @@ def _let_threads_sleep(config: pytest.Config) -> None:
     """
     if config.getoption("numprocesses", None):  # the workers inherit it: in their own configuration it comes too late
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def _read_authorities_once() -> None:
+    """Share the TLS contexts of models' clients, of which no test uses one: each reads the authorities in a core's 30 ms."""
+    ssl.create_default_context = cache(ssl.create_default_context)
 
 
 class ConfinedStarts:
