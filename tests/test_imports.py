@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from fnmatch import fnmatch
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -44,14 +45,15 @@ def package_files() -> list[Path]:
     return sorted(path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 
 
-def imported_roots(path: Path) -> set[str]:
+@cache
+def imported_roots(path: Path) -> frozenset[str]:
     roots: set[str] = set()
     for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             roots |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             roots.add((node.module or "").split(".")[0])
-    return roots
+    return frozenset(roots)
 
 
 def test_every_library_that_a_module_imports_is_declared() -> None:

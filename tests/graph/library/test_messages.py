@@ -83,13 +83,13 @@ def test_no_error_that_a_program_may_read_names_an_option() -> None:
 
 def _named_options(room: Path) -> Iterator[str]:
     for path in sorted(room.rglob("*.py")):
-        place = str(path.relative_to(ROOT))
-        if place.startswith(tuple(OWN)):
+        place, text = str(path.relative_to(ROOT)), path.read_text()
+        if place.startswith(tuple(OWN)) or not OPTION.search(text):
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(text)):
             if not isinstance(node, ast.Raise):
                 continue
-            texts = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
-            words = " ".join(text for text in texts if isinstance(text, str))
+            parts = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
+            words = " ".join(part for part in parts if isinstance(part, str))
             if OPTION.search(words) and not re.search(r"ridgeline (export|new|run|clean)|pip install", words):
                 yield f"{place}:{node.lineno}: {OPTION.findall(words)}"
