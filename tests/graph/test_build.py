@@ -7,6 +7,7 @@ import traceback
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
 from ridgeline.checkpoints.bank import Bank
 from ridgeline.checkpoints.storage.database import Database
@@ -59,3 +60,11 @@ def test_a_nodes_values_and_what_follows_it_are_one_write() -> None:
     assert not graph.builder.branches and not branch.builder.branches
     drawn = {(edge.source, edge.target) for edge in graph.get_graph().edges}
     assert {("baseline", "certify"), ("ideate", "implement"), ("select", "tune"), ("certify", "__end__")} <= drawn
+
+
+def test_a_graph_is_compiled_once_and_each_caller_has_attributes_of_its_own() -> None:
+    one, other = make_graph(), make_graph()
+    one.checkpointer, one.name = InMemorySaver(), "mine"
+    assert other.checkpointer is None and other.name == "ridgeline"
+    assert make_graph().checkpointer is None
+    assert one.nodes is other.nodes

@@ -230,3 +230,12 @@ async def test_message_of_a_tool_carries_the_record_that_its_text_leaves_out(
     assert "secret_word" in (await artifact("verify_kernel", "broken")).build.log
     assert (await artifact("profile_kernel", "good")).bound == "memory"
     assert await artifact("compile_kernel", "r9i9v9a9") is None
+
+
+def test_toolboxes_share_the_schemas_of_their_arguments(
+    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
+) -> None:
+    one, other = (make_toolbox(RememberingEngine(engine, store), make_problem()) for _ in range(2))
+    assert [tool.args_schema for tool in one] == [tool.args_schema for tool in other]
+    assert [tool.get_input_jsonschema()["title"] for tool in one] == [tool.name for tool in one]
+    assert all(tool.args == {"candidate_id": {"title": "Candidate Id", "type": "string"}} for tool in one)

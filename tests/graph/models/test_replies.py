@@ -13,6 +13,7 @@ from ridgeline.graph.models.replies import (
     UnmatchedEdits,
     UnreadableReply,
     gain_of,
+    kernel_schema,
     read_ideas,
     read_kernel,
     wire_schema,
@@ -233,3 +234,11 @@ def test_a_reply_without_source_and_edits_says_so() -> None:
     for text in ("{}", '{"source": "", "edits": []}'):
         with pytest.raises(UnreadableReply, match="source is empty, and there are no edits"):
             read_kernel(text, [BASE])
+
+
+def test_what_is_changed_in_a_schema_is_in_no_later_one() -> None:
+    assert "edits" not in kernel_schema(has_bases=False)["properties"]
+    assert "edits" in wire_schema(KernelDraft)["properties"]
+    ideas = wire_schema(IdeaList)
+    ideas["properties"]["ideas"].clear()
+    assert wire_schema(IdeaList)["properties"]["ideas"]
