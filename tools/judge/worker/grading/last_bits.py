@@ -58,9 +58,10 @@ def _nearer(output: torch.Tensor, want: Expected, by: torch.Tensor) -> torch.Ten
 def _draw(reference: Reference, case: Case, index: int, seed: int) -> torch.Tensor | None:
     """Return an output of a draw; None where the reference refuses it, or nothing on the way jumps."""
     rounding = LastBits(torch.Generator(case.inputs[0].device).manual_seed(seed))
+    operands = moved_operands(case, SUM_ERROR[PrecisionClass.FP32], seed)
     try:
         with torch.no_grad(), rounding:
-            outputs = reference.run_double(*moved_operands(case, SUM_ERROR[PrecisionClass.FP32], seed))
+            outputs = reference.run_double(*operands)
     except BadReferenceError:
         return None
     return outputs[index] if rounding.is_jump_found else None
