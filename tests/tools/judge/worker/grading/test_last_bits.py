@@ -80,17 +80,20 @@ WHOLE = {
 }  # fmt: skip
 
 
+SIZES = {"argmax": "torch.randn(192, 64)"}  # its products of all pairs take long by 16 draws
+
+
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("name", WHOLE)
 def test_integers_beside_a_boundary_may_be_either(name: str, secret: bytes) -> None:
     body, kernel = WHOLE[name]
-    assert Judged("x", "torch.randn(256, 512)", *body, secret=secret).refused_in(kernel) == []
+    assert Judged("x", SIZES.get(name, "torch.randn(256, 512)"), *body, secret=secret).refused_in(kernel) == []
 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_integers_of_rounded_operands_are_wrong(name: str) -> None:
     body, kernel = WHOLE[name]
-    judged = Judged("x", "torch.randn(256, 512)", *body)
+    judged = Judged("x", SIZES.get(name, "torch.randn(256, 512)"), *body)
     near = () if name == "argmax" else (PrecisionClass.TF32, PrecisionClass.FP16)  # no two of so few are so near
     for precision in (*near, PrecisionClass.BF16):
         assert "nominal_0" in judged.refused_in(lambda x, p=precision: kernel(rounded(x, p)))  # type: ignore[misc]
