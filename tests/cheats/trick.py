@@ -53,6 +53,10 @@ class End:
     gap: str = ""  # accepted today: what it gains
     label: Label | None = None  # that its result must have
 
+    def is_met(self, status: S, code: R) -> bool:
+        """Say whether a case ended so: by one of the codes, with this end's status or the code's own."""
+        return code in self.codes and status in (self.status, code.status)
+
     def words(self) -> str:
         """Return the end as a table's cell."""
         if self.gap:

@@ -133,7 +133,7 @@ TRICKS: tuple[Trick, ...] = (
           c("linear_mixes_results", gainless("linear_honest"))),
     trick(G.FURTHER, "commands that wait on the GPU for the next block's contents",
           "the judge finds the GPU busy after a block, or slow at renewing them",
-          cuda("WAITS_ON_DEVICE", untrusted(R.BACKGROUND_WORK, R.WORKED_AHEAD, stage=TIME))),
+          cuda("WAITS_ON_DEVICE", untrusted(R.BACKGROUND_WORK, *_CAUGHT_WHEN_TIMED, stage=TIME))),
     trick(G.FURTHER, "the host's wait for the GPU hooked: it answers before the work is done",
           "the judge finds the GPU busy, or an output that is written once the next block's contents are there",
           cuda("HOOKED_WAIT", untrusted(R.BACKGROUND_WORK, R.BELOW_FLOOR, R.WITNESS_DISAGREES, R.TIMED_OUTPUT_WRONG,

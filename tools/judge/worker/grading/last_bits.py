@@ -1,4 +1,4 @@
-"""What last bits decide: a number beside a boundary of a rounding, a comparison or a maximum may fall to either side.
+"""Boundaries at which last bits decide: a number beside that of a rounding, a comparison or a maximum may fall to either side.
 
 The reference runs in float64 with each result that float32 does not hold rounded at random, a few last bits nearer to zero
 (Monte Carlo arithmetic: Parker, 1997). Results that float32 holds stay, so whole numbers, masks and ties are as they were.

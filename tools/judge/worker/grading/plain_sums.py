@@ -1,4 +1,4 @@
-"""What plain sums in float32 lose: a few lanes, each adding one term after the other, as a kernel in C++ does.
+"""The loss of plain sums in float32: a few lanes, each adding one term after the other, as a kernel in C++ does.
 
 PyTorch adds in blocks, and its own error says nothing of them: where terms are few different whole numbers, all roundings of
 a lane are alike, and beside a sum of a few large terms most of the others are lost.
