@@ -110,13 +110,22 @@ def against_itself() -> str:
 
 def parts() -> str:
     """Return the seconds of one evaluation on a GPU by part."""
-    heads = ("", "build", "load (verdict)", "verify", "load (timing)", "time", "else", "total")
-    (entry,) = figures("parts-cuda").values()
+    heads = ("kernel", "", "build", "load (verdict)", "verify", "load (timing)", "time", "else", "total")
     kinds = (("a new source", "cold"), ("its build in the cache", "cached"))
-    rows = [[words, *(f"{entry[kind][f'{part}_s']:.2f}" for part in PARTS)] for words, kind in kinds]
-    expected_s = entry["first"]["verify_s"] - entry["cold"]["verify_s"]
-    first = f"A problem's first kernel also waited {entry['judge_start_s']:.1f} s for the judge and {expected_s:.1f} s"
-    return f"{_table(heads, rows)}\n{first} for the expected outputs of all trials.\n"
+    rows = [
+        [f"`{name}`, {entry['kernel_ms']:.2f} ms", words, *(f"{entry[kind][f'{part}_s']:.2f}" for part in PARTS)]
+        for name, entry in figures("parts-cuda").items()
+        for words, kind in kinds
+    ]
+    return f"{_table(heads, rows)}\n" + "".join(map(_first_kernel, figures("parts-cuda").items()))
+
+
+def _first_kernel(entry: tuple[str, Figures]) -> str:
+    """Return what a problem's first kernel waited for."""
+    name, found = entry
+    expected_s = found["first"]["verify_s"] - found["cold"]["verify_s"]
+    first = f"The first kernel of `{name}` also waited {found['judge_start_s']:.1f} s for the judge and {expected_s:.1f} s"
+    return f"{first} for the expected outputs of all trials.\n"
 
 
 def throughput() -> str:
