@@ -124,7 +124,9 @@ def _first_kernel(entry: tuple[str, Figures]) -> str:
     """Return what a problem's first kernel waited for."""
     name, found = entry
     expected_s = found["first"]["verify_s"] - found["cold"]["verify_s"]
-    first = f"The first kernel of `{name}` also waited {found['judge_start_s']:.1f} s for the judge and {expected_s:.1f} s"
+    first = (
+        f"The first kernel of `{name}` also waited {found['judge_start_s']:.1f} s for the judge and {expected_s:.1f} s"
+    )
     return f"{first} for the expected outputs of all trials.\n"
 
 

@@ -9,12 +9,13 @@ import pytest
 import torch
 from tests.tools.judge.worker.grading.made import made
 
-from ridgeline.tools.judge.worker.grading.case import FEW_OUTLIERS, errors_of
+from ridgeline.tools.judge.worker.grading.case import errors_of
 from ridgeline.tools.judge.worker.grading.compare import compare, expect
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import NEAR_LIMIT, Errors, Gate, gate_for
+from ridgeline.tools.records.trial_names import FEW_OUTLIERS
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 CONVOLUTION = (Path(__file__).parents[2] / "benchmarks" / "near_gates" / "convolution.py").read_text()

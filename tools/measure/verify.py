@@ -25,6 +25,7 @@ from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import FRESH_SECRETS, NEAR_LIMIT, REPEAT_LIMIT, asked_of, loosest
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial, Verdict, factor_of
+from ridgeline.tools.records.trial_names import ALONE, INTEGERS, MIXTURE, NOMINAL, SCALARS, TWEAKED
 from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
@@ -36,13 +37,11 @@ _SETTLE_S = 0.05  # for work that went on behind an answer to show in the output
 _LONGEST_SETTLE_S = 4.0
 _LATE_CALLS = (24, 48)  # unexamined calls before the last examined one: "right for the first ten" is caught
 _LATE_CALLS_S = 2.0
-_NOMINAL = ("nominal_0", "nominal_1")
-_LATE_TRIALS = ("nominal_0", "mixture")  # by chance: the contents of the last examined call may be a timed set's
-_SAME_SET = ("tweaked_", "alone_")
+_LATE_TRIALS = (NOMINAL[0], MIXTURE)  # by chance: the contents of the last examined call may be a timed set's
+_SAME_SET = (*TWEAKED, f"{ALONE}_")
 """Trials with these prefixes run on the set of the trial that they differ from in little, right after a call on that one. So a
 result shows that is kept by address, or for a single call."""
-_OTHER_SCALARS = "scalars"
-_SEEN_SET = ("integers",)
+_SEEN_SET = (INTEGERS,)
 """These trials run on a set that was used before. All others run on sets in a secret order, so that no address tells a
 verification from a timing."""
 
@@ -178,7 +177,7 @@ class Verification:
         return max((factor_of(trial) for trial in self._trials), default=0.0)
 
     def _both_runs(self, name: str) -> Finding | None:
-        if name != _OTHER_SCALARS:
+        if name != SCALARS:
             return self._first_run(name) or self._second_run(name)
         self._runner.set_scalars(self._judge.problem.scalars)
         failure = self._first_run(name) or self._second_run(name)
@@ -326,7 +325,7 @@ class Verification:
         return found
 
     def _verdict(self, failure: Finding | None) -> Verdict:
-        nominal = [t.rel_error for t in self._trials if t.name in _NOMINAL]
+        nominal = [t.rel_error for t in self._trials if t.name in NOMINAL]
         precision = loosest(self._classes)
         labels = list(self._labels)
         if precision is not None and precision.is_reduced:

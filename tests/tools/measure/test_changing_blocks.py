@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from threading import Condition
 
 import pytest
@@ -18,14 +17,7 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.messages import Check, Supersede
 from ridgeline.tools.judge.replies import Done
 from ridgeline.tools.measure.block_plan import BlockPlan, BlockPlanner
-from ridgeline.tools.measure.changing_blocks import (
-    BLOCK_PARTS,
-    LONG_BLOCK_S,
-    LONG_BLOCK_TRIES,
-    PATIENCE,
-    TRIES,
-    ChangingBlocks,
-)
+from ridgeline.tools.measure.changing_blocks import BLOCK_PARTS, PATIENCE, TRIES, ChangingBlocks
 from ridgeline.tools.measure.distrust import Distrusted
 from ridgeline.tools.measure.timed_side import TimedSide
 from ridgeline.tools.records.results import Trial
@@ -353,9 +345,3 @@ def test_a_gpu_has_no_such_blocks() -> None:
     memory = Memory()
     memory.device_kind = DeviceKind.CUDA
     assert not blocks_of(memory, honest(memory)).is_open(BLOCK_PARTS)
-
-
-def test_the_page_says_how_many_blocks_are_tried() -> None:
-    page = " ".join((Path(__file__).parents[3] / "docs" / "timing.md").read_text(encoding="utf-8").split())
-    ways = 2 * BLOCK_PARTS
-    assert f"{ways * TRIES} at most, {ways * LONG_BLOCK_TRIES} where a block takes more than {LONG_BLOCK_S:g} s" in page

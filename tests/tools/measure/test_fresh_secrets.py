@@ -15,7 +15,6 @@ from tests.tools.measure.answering import Answering
 
 from ridgeline.tools.judge.messages import Examine, ExamineRepeat, Poison, Prepare
 from ridgeline.tools.judge.replies import Different, Done, Element, Graded, Same
-from ridgeline.tools.judge.worker.grading.case import ALONE, NOMINAL, ORDER_ONE, SCALARS, SIGNED, TRANSFORMED, TWEAKED
 from ridgeline.tools.judge.worker.grading.domain import _MOST_ALONE
 from ridgeline.tools.measure import verify
 from ridgeline.tools.measure.verify import Verification
@@ -23,6 +22,7 @@ from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.evaluation_limit import LEAST_TRIALS, MOST_TRIALS, verify_limit_s
 from ridgeline.tools.records.precision import FRESH_SECRETS
 from ridgeline.tools.records.results import Trial, Verdict
+from ridgeline.tools.records.trial_names import ALONE, NOMINAL, ORDER_ONE, SCALARS, SIGNED, TRANSFORMED, TWEAKED
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.deadline import Deadline
 

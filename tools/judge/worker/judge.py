@@ -53,7 +53,6 @@ from ridgeline.tools.judge.replies import (
 from ridgeline.tools.judge.set_count import stay_in_cache
 from ridgeline.tools.judge.worker.description import describe
 from ridgeline.tools.judge.worker.device import device_of, use_tf32
-from ridgeline.tools.judge.worker.grading.case import NOMINAL, part_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.domain import Domain
 from ridgeline.tools.judge.worker.grading.effects import Effects
@@ -73,6 +72,7 @@ from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial
+from ridgeline.tools.records.trial_names import NOMINAL, part_of
 from ridgeline.tools.records.vocabulary import Label, Role
 
 _SPARE_SHARE = 8

@@ -15,13 +15,14 @@ import torch
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import JudgeDevice
-from ridgeline.tools.judge.worker.grading.case import NOMINAL, SIGNED, are_finite, part_of
+from ridgeline.tools.judge.worker.grading.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import named_line
+from ridgeline.tools.records.trial_names import NOMINAL, SIGNED, part_of
 from ridgeline.tools.records.vocabulary import Role
 
 _SLOWER = 1.15

@@ -13,36 +13,7 @@ from ridgeline.tools.judge.worker.grading.compare import Expected, compare, expe
 from ridgeline.tools.judge.worker.grading.type_range import within
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors
-from ridgeline.tools.records.vocabulary import PrecisionClass, Role
-
-NOMINAL = ("nominal_0", "nominal_1")
-TWEAKED = ("tweaked_0", "tweaked_1", "tweaked_2")
-MIXTURE = "mixture"
-"""The trial whose inputs are made as those of the timed sets are."""
-FEW_OUTLIERS = "few_outliers"
-"""The trial whose inputs are made as those of a timed set that gets outliers: beside few large rows the others show."""
-TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "integers", "outliers", FEW_OUTLIERS, MIXTURE)
-ORDER_ONE = "order_one"
-"""The trial in which parameters that are small, or zero, are of order one; only where there are such."""
-ALONE = "alone"
-"""A trial `alone_NAME` differs from its base in one argument; `alone_1`, `alone_2`, … in a share of many arguments."""
-SCALARS = "scalars"
-"""The trial in which floating-point scalars have other values; only where there are such."""
-SIGNED = ("mixed_signs", "few_signs", "opposite_signs")
-"""The trials in which arguments of one sign have other signs; only where there are such."""
-GIVEN = NOMINAL[1]
-"""The trial whose inputs are all as `get_inputs` gives them, those too that it always gives alike."""
-
-
-def part_of(trial: str, role: Role) -> str:
-    """Return the name of that part of a trial of signs that changes inputs alone, or parameters alone."""
-    return f"{trial}:{role}"
-
-
-def trial_of(part: str) -> str:
-    """Return the trial that a part belongs to."""
-    return part.partition(":")[0]
-
+from ridgeline.tools.records.vocabulary import PrecisionClass
 
 EachErrors = tuple[Errors, ...]
 """The errors of each output: what one may err says nothing of another."""

@@ -10,22 +10,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.device import use_tf32
-from ridgeline.tools.judge.worker.grading.case import (
-    FEW_OUTLIERS,
-    GIVEN,
-    MIXTURE,
-    NOMINAL,
-    ORDER_ONE,
-    SCALARS,
-    TWEAKED,
-    Case,
-    EachErrors,
-    errors_of,
-    exact_of,
-    expected_of,
-    fits_type,
-    trial_of,
-)
+from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_of, exact_of, expected_of, fits_type
 from ridgeline.tools.judge.worker.grading.class_errors import (
     condition_numbers,
     double_errors,
@@ -45,6 +30,17 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.records.precision import LOST_MOVED, LOST_STEADY, SUM_ERROR
 from ridgeline.tools.records.reference_mode import ReferenceMode
+from ridgeline.tools.records.trial_names import (
+    FEW_OUTLIERS,
+    GIVEN,
+    INTEGERS,
+    MIXTURE,
+    NOMINAL,
+    ORDER_ONE,
+    SCALARS,
+    TWEAKED,
+    trial_of,
+)
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _MOVES = 3
@@ -196,7 +192,7 @@ class CaseBook:
             TWEAKED[2]: lambda label: self._source.tweaked(NOMINAL[1], label, with_one_run),
             "shifted": self._source.shifted,
             "row_scaled": self._source.row_scaled,
-            "integers": self._source.integers,
+            INTEGERS: self._source.integers,
             "outliers": self._source.outliers,
             FEW_OUTLIERS: functools.partial(self._as_timed, to=Distribution.OUTLIERS),
             MIXTURE: self._as_timed,

@@ -12,17 +12,7 @@ import torch
 
 from ridgeline.tools.errors import DeviceLostError, ProblemError
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
-from ridgeline.tools.judge.worker.grading.case import (
-    ALONE,
-    GIVEN,
-    NOMINAL,
-    ORDER_ONE,
-    SCALARS,
-    TRANSFORMED,
-    TWEAKED,
-    are_finite,
-    non_finite_of,
-)
+from ridgeline.tools.judge.worker.grading.case import are_finite, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.other_inputs import OtherInputs
 from ridgeline.tools.judge.worker.grading.other_parameters import OtherParameters
@@ -33,6 +23,7 @@ from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.problem import WholeRange
+from ridgeline.tools.records.trial_names import ALONE, GIVEN, NOMINAL, ORDER_ONE, SCALARS, TRANSFORMED, TWEAKED
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 T = TypeVar("T")

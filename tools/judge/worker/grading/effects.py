@@ -13,12 +13,13 @@ import torch
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import NOMINAL, Case
+from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.records.trial_names import NOMINAL
 
 _LIMIT_S = 3.0
 """Time for all arguments; a model of hundreds of slow layers has the rest of them looked at together."""

@@ -13,7 +13,6 @@ from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.replies import Different, Graded, Missing, Same, Touched
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import (
-    NOMINAL,
     Case,
     errors_of,
     exact_of,
@@ -42,6 +41,7 @@ from ridgeline.tools.judge.worker.user_code import FILE
 from ridgeline.tools.modelnew.tensor_bits import copied_bits, equal_bits
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.results import Trial
+from ridgeline.tools.records.trial_names import NOMINAL
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Role
 
 _STALE = 1e-2  # so close to another trial's expected output is no coincidence

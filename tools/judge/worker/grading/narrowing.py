@@ -10,9 +10,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import NOMINAL
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.trial_names import NOMINAL
 
 _STEPS = 1024
 """Constants that are multiples of 1 / this are exact: ones, zeros, whole numbers, halves."""

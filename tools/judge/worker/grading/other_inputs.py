@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import NOMINAL, TWEAKED
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.records.trial_names import NOMINAL, TWEAKED
 
 _FIRST_VARIED = (NOMINAL[0], TWEAKED[0])  # the first trials to change inputs that `get_inputs` gives alike
 _MORE_DRAWS = 4

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.judge.worker.grading.case import GIVEN, are_finite
+from ridgeline.tools.judge.worker.grading.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.signs import OUTSIDE
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.trial_names import GIVEN
 
 RANDOM_PARAMETERS = "random parameters"
 """The name of the first attempt: all of them random at once."""

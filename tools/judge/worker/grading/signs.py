@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import NOMINAL, SIGNED, Case, EachErrors, non_finite_of, part_of
+from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors, gate_for
+from ridgeline.tools.records.trial_names import NOMINAL, SIGNED, part_of
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _LIMIT_S = 3.0

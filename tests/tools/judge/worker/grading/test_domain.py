@@ -8,8 +8,8 @@ from tests.tools.judge.worker.grading.made import N_SETS, made
 
 from ridgeline.tools.errors import DeviceLostError
 from ridgeline.tools.judge.worker.device import Cpu
-from ridgeline.tools.judge.worker.grading.case import TRANSFORMED
 from ridgeline.tools.judge.worker.inputs.timed_sets import Draws, Mixtures
+from ridgeline.tools.records.trial_names import TRANSFORMED
 
 CAUSAL = "torch.randn(32, 32), torch.ones(32, 32, dtype=torch.bool).tril()"
 

@@ -10,13 +10,13 @@ import torch
 from tests.tools.judge.worker.grading.made import SOURCE
 
 from ridgeline.tools.judge.worker.device import Cpu
-from ridgeline.tools.judge.worker.grading.case import TRANSFORMED
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.grading.grades import Grade
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import NEAR_LIMIT, accepted_classes, allows_tf32, asked_of
+from ridgeline.tools.records.trial_names import TRANSFORMED
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 EXACT, FP64, FP32, TF32, BF16 = (PrecisionClass(p) for p in ("exact", "fp64", "fp32", "tf32", "bf16"))

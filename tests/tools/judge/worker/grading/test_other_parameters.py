@@ -10,12 +10,12 @@ import torch
 
 from ridgeline.tools.errors import DeviceLostError
 from ridgeline.tools.judge.worker.device import Cpu
-from ridgeline.tools.judge.worker.grading.case import GIVEN, NOMINAL, TWEAKED
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.domain import Domain
 from ridgeline.tools.judge.worker.grading.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.trial_names import GIVEN, NOMINAL, TWEAKED
 
 SOURCE = """
 import torch

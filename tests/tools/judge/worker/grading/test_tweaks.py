@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import TWEAKED
+from ridgeline.tools.records.trial_names import TWEAKED
 
 from .made import Made, made
 

@@ -1,0 +1,27 @@
+"""An evaluator without a judge: it does what the candidate's source says."""
+
+EVALUATOR = """
+import json, os, pathlib, subprocess, sys, time
+log = pathlib.Path(sys.argv[1])
+for line in sys.stdin:
+    request = json.loads(line)
+    words = request["body"].get("candidate", {}).get("source", "").split()
+    with log.open("a") as file:
+        file.write(json.dumps({"pid": os.getpid(), "task": request["task"], "env": dict(os.environ)}) + "\\n")
+    if "die" in words:
+        os._exit(3)
+    if "die-once" in words and log.read_text().count("\\n") == 1:
+        os._exit(3)
+    if "sleep" in words:
+        time.sleep(60)
+    if "pause" in words:
+        time.sleep(0.2)
+    while "wait" in words and not log.with_name("go").exists():
+        time.sleep(0.005)
+    reply = {"id": request["id"], "result": {"status": "ok", "verify_s": time.monotonic()}}
+    if "refuse" in words:
+        reply = {"id": request["id"], "error": {"type": "ProblemError", "message": "reference.py: no tensor"}}
+    if "babble" in words:
+        print("PASS", flush=True)
+    print(json.dumps(reply), flush=True)
+"""
