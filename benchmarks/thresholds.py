@@ -59,6 +59,8 @@ NOT_THRESHOLDS = {
     "_LONGEST_STAT",
     "_AFTER_COMMAND",
     "_FIRST_VARIED",
+    "_LATE_TRIALS",
+    "_SEEN_SET",
 }
 
 
