@@ -66,9 +66,8 @@ def time_candidate(
     started = time.perf_counter()
     ours = TimedSide(side=candidate, judge=judge, is_candidate=True, collect=collect, cost=cost, observe=observe)
     theirs = _trusted(reference, judge, observe)
-    ours.costs_from = (
-        theirs.costs_from if collect else None
-    )  # who has outputs to collect is a runner of the same program
+    # who has outputs to collect is a runner of the same program
+    ours.costs_from = theirs.costs_from if collect else None
     try:
         warm_up(ours, theirs, settings)
         run = AlternatingRun(ours, theirs, settings)

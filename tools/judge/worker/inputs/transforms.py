@@ -162,10 +162,11 @@ def with_one_row(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Gen
         changed[start : start + length] = other[start : start + length]
         return changed
     index = random_index(tensor.shape[:-1], generator)
-    if is_symmetric(tensor) and tensor.is_floating_point() and not is_binary(tensor):
-        return _with_one_scaled(changed, index)
-    if is_symmetric(tensor) and is_symmetric(other):
-        changed.mT[index] = other.mT[index]
+    if is_symmetric(tensor):
+        if tensor.is_floating_point() and not is_binary(tensor):
+            return _with_one_scaled(changed, index)
+        if is_symmetric(other):
+            changed.mT[index] = other.mT[index]
     changed[index] = other[index]
     return changed
 
