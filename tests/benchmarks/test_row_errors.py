@@ -11,7 +11,7 @@ from tests.tools.judge.worker.grading.made import made
 
 from ridgeline.tools.judge.worker.grading.case import errors_of
 from ridgeline.tools.judge.worker.grading.compare import compare, expect
-from ridgeline.tools.judge.worker.inputs.distributions import Distribution
+from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import NEAR_LIMIT, Errors, Gate, gate_for
@@ -20,14 +20,14 @@ from ridgeline.tools.records.vocabulary import PrecisionClass
 
 CONVOLUTION = (Path(__file__).parents[2] / "benchmarks" / "near_gates" / "convolution.py").read_text()
 SECRETS = 30
-KINDS = (None, Distribution.OUTLIERS, Distribution.ROW_SCALED)
+KINDS = (None, SetKind(Distribution.OUTLIERS), SetKind(Distribution.ROW_SCALED))
 
 
 def largest_use(gate: Gate, errors: Errors) -> float:
     return max(use.figure / use.limit for use in gate.uses(errors))
 
 
-def use_of_fp32(source: SecretSource, label: str, to: Distribution | None) -> float:
+def use_of_fp32(source: SecretSource, label: str, to: SetKind | None) -> float:
     """Return the largest figure / limit of F(4x4, 3x3) on a set's contents."""
     reference = source._reference
     (x,) = source.timed_set(label, reference.draw_inputs(0), 8, to)
@@ -44,7 +44,7 @@ MANY_CHANNELS = CONVOLUTION.replace("32, 32, 3", "64, 64, 3").replace("1, 32, 24
 
 @pytest.mark.parametrize(("to", "source"), [*((kind, CONVOLUTION) for kind in KINDS), (KINDS[1], MANY_CHANNELS)])
 def test_a_fast_convolution_is_as_far_from_its_limits_when_it_is_verified_as_when_it_is_timed(
-    to: Distribution | None, source: str
+    to: SetKind | None, source: str
 ) -> None:
     torch.manual_seed(0)
     reference = Reference(source)

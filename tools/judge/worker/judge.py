@@ -258,7 +258,7 @@ class Judge:
         return Renewed(
             slowdown=slowdown_of(seconds, self._usual_renewal_s, n_sets=self.memory.n_sets),
             trial_sets=tuple(self._renewal.trial_sets),
-            kinds=tuple(self._renewal.trial_sets.values()),
+            kinds=tuple(kind.name for kind in self._renewal.trial_sets.values()),
             parameter_kind=self._renewal.parameter_kind,
         )
 

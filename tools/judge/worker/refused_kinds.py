@@ -31,7 +31,7 @@ def refused_kinds(renewal: Renewal, reference: Reference, memory: ArenaMemory) -
     refused = next((why for index in nominal if (why := _refusal(reference, memory, index))), "")
     if refused:
         return {renewal.parameter_kind: refused} if renewal.parameter_kind else {}
-    pairs = ((kind.value, _refusal(reference, memory, index)) for index, kind in renewal.trial_sets.items())
+    pairs = ((kind.name, _refusal(reference, memory, index)) for index, kind in renewal.trial_sets.items())
     return {kind: why for kind, why in pairs if why}
 
 

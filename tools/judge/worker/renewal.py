@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.inputs.distributions import Distribution, choose_sets, place_kinds
+from ridgeline.tools.judge.worker.inputs.distributions import SetKind, choose_sets, place_kinds
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
 from ridgeline.tools.judge.worker.memory import ArenaMemory
@@ -54,7 +54,7 @@ class Renewal:
         self._is_next_in_one_place = False
         self.kinds = TimedKinds()
         self.filling: Filling | None = None
-        self.trial_sets: dict[int, Distribution] = {}
+        self.trial_sets: dict[int, SetKind] = {}
         """The sets that have the contents of a trial, and which."""
 
     def forget(self) -> None:

@@ -17,7 +17,7 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import JudgeDevice
 from ridgeline.tools.judge.worker.grading.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.inputs.distributions import Distribution
+from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
@@ -51,9 +51,9 @@ def named(kind: ParameterKind) -> str:
 class TimedKinds:
     """The kinds of one reference."""
 
-    inputs: tuple[Distribution, ...] = ()  # of a secret share of the sets, in blocks that count
+    inputs: tuple[SetKind, ...] = ()  # of a secret share of the sets, in blocks that count
     parameters: tuple[ParameterKind, ...] = ()  # in turns with random ones, in blocks that count
-    slow_inputs: tuple[Distribution, ...] = ()
+    slow_inputs: tuple[SetKind, ...] = ()
     slow_parameters: tuple[ParameterKind, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)  # kinds that were left out, with what the reference raised
 
@@ -61,34 +61,35 @@ class TimedKinds:
     def names(self) -> tuple[str, ...]:
         """Return the names of all kinds, the slow ones too."""
         parameters = (*self.parameters, *self.slow_parameters)
-        return (*self.inputs, *self.slow_inputs, *(named(kind) for kind in parameters))
+        return (*(kind.name for kind in (*self.inputs, *self.slow_inputs)), *(named(kind) for kind in parameters))
 
     def without(self, refused: Mapping[str, str]) -> TimedKinds:
         """Return these kinds but those that the reference refused, by name with what it raised."""
         return replace(
             self,
-            inputs=tuple(kind for kind in self.inputs if kind not in refused),
-            slow_inputs=tuple(kind for kind in self.slow_inputs if kind not in refused),
+            inputs=tuple(kind for kind in self.inputs if kind.name not in refused),
+            slow_inputs=tuple(kind for kind in self.slow_inputs if kind.name not in refused),
             parameters=tuple(kind for kind in self.parameters if named(kind) not in refused),
             slow_parameters=tuple(kind for kind in self.slow_parameters if named(kind) not in refused),
             refused={**self.refused, **refused},
         )
 
-    def inputs_named(self, wanted: Sequence[str]) -> list[Distribution]:
+    def inputs_named(self, wanted: Sequence[str]) -> list[SetKind]:
         """Return the kinds of inputs among those wanted, in their order."""
-        return [Distribution(name) for name in wanted if name in (*self.inputs, *self.slow_inputs)]
+        kinds = {kind.name: kind for kind in (*self.inputs, *self.slow_inputs)}
+        return [kinds[name] for name in wanted if name in kinds]
 
     def parameters_named(self, wanted: Sequence[str]) -> ParameterKind | None:
         """Return the kind of parameters that is wanted first, None where inputs are."""
         kinds = {named(kind): kind for kind in (*self.parameters, *self.slow_parameters)}
         return kinds.get(wanted[0]) if wanted else None
 
-    def beside(self, kind: ParameterKind) -> list[Distribution]:
+    def beside(self, kind: ParameterKind) -> list[SetKind]:
         """Return the kinds of inputs that sets may have beside parameters of a kind.
 
         Beside other signs of parameters the reference was only run on nominal inputs, and on those of the same trial.
         """
-        return [d for d in self.inputs if kind not in SIGNED or d.value == kind.value]
+        return [each for each in self.inputs if kind not in SIGNED or each.name == kind.value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +127,8 @@ class _Finder:
         self._reference = reference
         self._source = source
         self._memory = memory
-        self._inputs = [kind for kind in Distribution if kind in names and self._is_part(kind, Role.INPUT)]
-        self._inputs += [Distribution.ALONE] if source.inputs_apart else []
+        self._inputs = [SetKind(kind) for kind in Distribution if kind in names and self._is_part(kind, Role.INPUT)]
+        self._inputs += [SetKind(Distribution.ALONE, apart, trial) for trial, apart in source.inputs_apart.items()]
         self._parameters = [kind for kind in ParameterKind if kind in names and self._is_part(kind, Role.PARAMETER)]
         self._filling = source.fill("usual time", memory.n_sets)
         views = self._empty()
@@ -148,7 +149,7 @@ class _Finder:
         return lambda: self._book.place_parameters(values)
 
     def find(self) -> TimedKinds:
-        inputs = {kind: self._is_usual(kind, self._with_inputs(kind)) for kind in self._inputs}
+        inputs = {kind: self._is_usual(kind.name, self._with_inputs(kind)) for kind in self._inputs}
         parameters = {
             kind: self._is_usual(named(kind), Contents(self._usual.inputs, self._placing(kind)))
             for kind in self._parameters
@@ -161,9 +162,9 @@ class _Finder:
             refused=self._refused,
         )
 
-    def _with_inputs(self, kind: Distribution) -> Contents:
+    def _with_inputs(self, kind: SetKind) -> Contents:
         views = self._empty()
-        self._source.distributed(self._filling, f"usual time:{kind}", {0: kind}).write(0, views)
+        self._source.distributed(self._filling, f"usual time:{kind.name}", {0: kind}).write(0, views)
         return Contents(views, self._usual.place)
 
     def _is_usual(self, kind: str, contents: Contents) -> bool | None:

@@ -6,13 +6,13 @@ import pytest
 import torch
 from tests.tools.judge.worker.test_renewal import N_SETS, Renewed
 
-from ridgeline.tools.judge.worker.inputs.distributions import Distribution
+from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
 from ridgeline.tools.judge.worker.refused_kinds import as_skipped, refused_kinds
 from ridgeline.tools.judge.worker.timed_kinds import ParameterKind, TimedKinds
 
 KINDS = TimedKinds(
-    inputs=(Distribution.SHIFTED, Distribution.OUTLIERS),
-    slow_inputs=(Distribution.INTEGERS,),
+    inputs=(SetKind(Distribution.SHIFTED), SetKind(Distribution.OUTLIERS)),
+    slow_inputs=(SetKind(Distribution.INTEGERS),),
     parameters=(ParameterKind.ORDER_ONE,),
 )
 
@@ -65,11 +65,11 @@ def test_float64_alone_may_be_refused_too() -> None:
 
 def test_what_is_left_out_is_in_no_later_block() -> None:
     renewed = Renewed()
-    renewed.renewal.kinds = TimedKinds(inputs=(Distribution.OUTLIERS, Distribution.SHIFTED))
+    renewed.renewal.kinds = TimedKinds(inputs=(SetKind(Distribution.OUTLIERS), SetKind(Distribution.SHIFTED)))
     renewed.renewal.leave_out({"outliers": "AssertionError"})
     for _ in range(6):
         renewed.renewal.write(range(N_SETS))
-        assert set(renewed.renewal.trial_sets.values()) == {Distribution.SHIFTED}
+        assert set(renewed.renewal.trial_sets.values()) == {SetKind(Distribution.SHIFTED)}
 
 
 def test_a_set_that_is_given_the_inputs_of_another_has_its_kind() -> None:

@@ -12,7 +12,7 @@ import torch
 from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.inputs.distributions import Distribution, choose_sets
+from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind, choose_sets
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import is_binary, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
@@ -102,7 +102,7 @@ def test_small_parameters_are_of_order_one_in_turns() -> None:
 
 def test_a_share_of_the_sets_has_the_contents_of_trials() -> None:
     renewed = Renewed()
-    renewed.renewal.kinds = TimedKinds(inputs=(Distribution.OUTLIERS,))
+    renewed.renewal.kinds = TimedKinds(inputs=(SetKind(Distribution.OUTLIERS),))
     renewed.changed()
     large = {i for i, (x,) in enumerate(renewed.memory.inputs) if float(x.abs().max()) > 88.8}
     trial_sets, filling = renewed.renewal.trial_sets, renewed.renewal.filling
@@ -123,9 +123,9 @@ def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
         "(lambda a: (a + a.mT > 0).float())(torch.randn(16, 16))",
     ]
     renewed = Renewed(", ".join(inputs))
-    renewed.renewal.kinds = TimedKinds(inputs=(kind,))
+    apart = frozenset({2, 7}) if kind is Distribution.ALONE else frozenset()
+    renewed.renewal.kinds = TimedKinds(inputs=(SetKind(kind, apart),))
     renewed.source.inputs_of_signs = {kind: frozenset(range(4))}
-    renewed.source.inputs_apart = (frozenset({2, 7}),)
     renewed.changed()
     for index in renewed.renewal.trial_sets:
         x, lower, symmetric, rising, mask, infinite, whole, adjacent = renewed.memory.inputs[index]
@@ -144,15 +144,38 @@ def test_a_distribution_on_which_the_reference_is_slow_is_for_blocks_that_do_not
     monkeypatch.setattr("ridgeline.tools.judge.worker.device.time", SimpleNamespace(perf_counter=lambda: sum(spent)))
     renewed = Renewed(work="torch.spent_in_this_test.append(0.02 if bool((x.abs() > 60).any()) else 0.002)")
     found = renewed.find_kinds("nominal_0", "outliers", "integers")
-    assert found.slow_inputs == (Distribution.OUTLIERS,) and Distribution.SHIFTED not in found.inputs
+    assert found.slow_inputs == (SetKind(Distribution.OUTLIERS),) and SetKind(Distribution.SHIFTED) not in found.inputs
     assert "outliers" in found.names
+
+
+def test_each_input_that_comes_apart_is_a_kind_of_its_own() -> None:
+    renewed = Renewed(f"torch.randn(32, 16), {COPIES.format(draw='torch.randn(16, 16)')}")
+    renewed.source.inputs_apart = {"alone_a": frozenset({1}), "alone_b": frozenset({2})}
+    found = renewed.find_kinds("nominal_0")
+    assert set(found.names) == {"alone_a", "alone_b"}
+    renewed.renewal.kinds = found
+    for name, (changed, same) in {"alone_a": (1, 2), "alone_b": (2, 1)}.items():
+        renewed.renewal.write(range(N_SETS), (name,), 3)
+        [(index, kind)] = renewed.renewal.trial_sets.items()
+        given, nominal = renewed.memory.inputs[index], [torch.empty_like(t) for t in renewed.memory.inputs[index]]
+        renewed.renewal.filling.filling.write(index, nominal)  # type: ignore[union-attr]
+        assert kind.name == name and torch.equal(given[same], nominal[same])
+        assert not torch.equal(given[changed], nominal[changed])
+
+
+def test_kinds_of_one_distribution_share_its_weight() -> None:
+    rng = random.Random(2)
+    alone = [SetKind(Distribution.ALONE, frozenset({i}), f"alone_{i}") for i in range(9)]
+    kinds = [SetKind(Distribution.SHIFTED), *alone]
+    chosen = [kind for _ in range(400) for kind in choose_sets(kinds, 40, rng).values()]
+    assert 0.4 < sum(kind in alone for kind in chosen) / len(chosen) < 0.6
 
 
 def test_as_many_sets_are_chosen_every_time() -> None:
     rng = random.Random(1)
-    chosen = [choose_sets([Distribution.SHIFTED], 40, rng) for _ in range(20)]
+    chosen = [choose_sets([SetKind(Distribution.SHIFTED)], 40, rng) for _ in range(20)]
     assert {len(c) for c in chosen} == {4} and len({tuple(sorted(c)) for c in chosen}) == 20
-    assert len(choose_sets([Distribution.SHIFTED], MIN_SETS, rng)) == 1
+    assert len(choose_sets([SetKind(Distribution.SHIFTED)], MIN_SETS, rng)) == 1
     assert choose_sets([], 40, rng) == {}
 
 
@@ -202,7 +225,7 @@ def test_wanted_kinds_are_among_the_sets_that_are_called_and_for_one_block() -> 
     renewed = Renewed("torch.rand(32, 16)")
     slow = (Distribution.OUTLIERS, Distribution.MIXED_SIGNS)
     renewed.source.inputs_of_signs = {Distribution.MIXED_SIGNS: frozenset({0})}
-    renewed.renewal.kinds = TimedKinds(slow_inputs=slow)
+    renewed.renewal.kinds = TimedKinds(slow_inputs=tuple(map(SetKind, slow)))
     order = tuple(reversed(range(N_SETS)))
     for calls in (1, 2, 7):
         renewed.renewal.write(order, slow, calls)
@@ -210,7 +233,7 @@ def test_wanted_kinds_are_among_the_sets_that_are_called_and_for_one_block() -> 
         assert len(trial_sets) == min(calls, 2) and set(trial_sets) <= set(order[:calls])
         for index, kind in trial_sets.items():
             (x,) = renewed.memory.inputs[index]
-            assert float(x.max()) > 88.8 if kind is Distribution.OUTLIERS else float(x.min()) < 0
+            assert float(x.max()) > 88.8 if kind.distribution is Distribution.OUTLIERS else float(x.min()) < 0
     renewed.renewal.write(order)
     assert not renewed.renewal.trial_sets and all(float(x.min()) >= 0 for (x,) in renewed.memory.inputs)
 
@@ -228,8 +251,8 @@ def test_wanted_parameters_are_placed_for_one_block() -> None:
 
 
 def test_parameters_of_other_signs_have_no_distribution_beside_them_but_their_trials() -> None:
-    kinds = TimedKinds(inputs=(Distribution.OUTLIERS, Distribution.MIXED_SIGNS))
-    assert kinds.beside(ParameterKind.MIXED_SIGNS) == [Distribution.MIXED_SIGNS]
+    kinds = TimedKinds(inputs=tuple(map(SetKind, (Distribution.OUTLIERS, Distribution.MIXED_SIGNS))))
+    assert kinds.beside(ParameterKind.MIXED_SIGNS) == [SetKind(Distribution.MIXED_SIGNS)]
     assert kinds.beside(ParameterKind.ORDER_ONE) == list(kinds.inputs)
 
 
@@ -240,11 +263,11 @@ COPIES = "*(lambda a: (a, a.clone()))({draw})"
 @pytest.mark.parametrize("beside", ["torch.randn(32, 16)", "torch.randint(99, (32, 16)).float()"])
 def test_copies_of_one_another_differ_in_the_sets_in_which_one_is_alone(draw: str, beside: str) -> None:
     renewed = Renewed(f"{beside}, {COPIES.format(draw=draw)}")
-    renewed.source.inputs_apart = (frozenset({1}), frozenset({2}))
-    renewed.renewal.kinds = TimedKinds(inputs=(Distribution.ALONE,))
+    alone = tuple(SetKind(Distribution.ALONE, frozenset({i}), f"alone_{i}") for i in (1, 2))
+    renewed.renewal.kinds = TimedKinds(inputs=alone)
     renewed.changed()
     trial_sets, filling = renewed.renewal.trial_sets, renewed.renewal.filling
-    assert trial_sets and set(trial_sets.values()) == {Distribution.ALONE}
+    assert trial_sets and set(trial_sets.values()) <= set(alone)
     for index, (_, a, b) in enumerate(renewed.memory.inputs):
         assert (float((a != b).float().mean()) > 0.05) == (index in trial_sets)
         assert torch.equal(a, b) == (index not in trial_sets)

@@ -21,7 +21,7 @@ from ridgeline.tools.judge.worker.grading.class_errors import (
     worst_of,
 )
 from ridgeline.tools.judge.worker.grading.small_rows import Moved
-from ridgeline.tools.judge.worker.inputs.distributions import Distribution
+from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import range_of_whole
 from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
@@ -194,14 +194,14 @@ class CaseBook:
             "row_scaled": self._source.row_scaled,
             INTEGERS: self._source.integers,
             "outliers": self._source.outliers,
-            FEW_OUTLIERS: functools.partial(self._as_timed, to=Distribution.OUTLIERS),
+            FEW_OUTLIERS: functools.partial(self._as_timed, to=SetKind(Distribution.OUTLIERS)),
             MIXTURE: self._as_timed,
             GIVEN: self._source.given,
         }
         return draws.get(name, self._source.nominal)(name), self._parameters_of(name)
 
-    def _as_timed(self, label: str, to: Distribution | None = None) -> Tensors:
-        """Return inputs made as those of a timed set, of another distribution where one is given."""
+    def _as_timed(self, label: str, to: SetKind | None = None) -> Tensors:
+        """Return inputs made as those of a timed set, of a kind where one is given."""
         return self._source.timed_set(label, self._memory.inputs[0], self._memory.n_sets, to)
 
     def base_contents(self, name: str) -> tuple[Tensors, dict[str, torch.Tensor]]:

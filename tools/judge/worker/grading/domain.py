@@ -206,21 +206,32 @@ class Domain:
         return tuple(a.name for a in self._reference.signature.args if a.kind is ArgKind.SCALAR)
 
     def _shares(self) -> dict[str, tuple[ArgumentKey, ...]]:
-        """Return which arguments each `alone` trial changes: one, or a share of many; a single argument needs none."""
+        """Return which arguments each `alone` trial changes: one, or a share of many; a single argument needs none.
+
+        Arguments of one form are dealt to different shares: those that are copies of one another would stay copies in one.
+        """
         changing = self._source.changing
         if len(changing) < 2:
             return {}
         if len(changing) <= _MOST_ALONE:
             return {f"{ALONE}_{self.name_of(c)}": (c,) for c in changing}
         dealt = self._source.shuffled(changing, ALONE)
+        forms = list(dict.fromkeys(map(self._form_of, dealt)))
+        dealt = sorted(dealt, key=lambda argument: forms.index(self._form_of(argument)))
         return {f"{ALONE}_{i + 1}": tuple(dealt[i::_MOST_ALONE]) for i in range(_MOST_ALONE)}
 
+    def _form_of(self, argument: ArgumentKey) -> tuple[torch.dtype, torch.Size]:
+        views = self._memory
+        tensor = views.inputs[0][argument] if isinstance(argument, int) else views.parameters[argument]
+        return tensor.dtype, tensor.shape
+
     @property
-    def inputs_apart(self) -> tuple[frozenset[int], ...]:
-        """Return the inputs of each `alone` trial that is taken; none where there is one input that changes, or fewer."""
-        shares = (self._book.alone.get(name, ()) for name in self.names)
-        found = [chosen for share in shares if (chosen := frozenset(c for c in share if isinstance(c, int)))]
-        return tuple(found) if len(frozenset().union(*found)) > 1 else ()
+    def inputs_apart(self) -> dict[str, frozenset[int]]:
+        """Return the inputs of each `alone` trial that is taken, by trial; none where one input changes, or none."""
+        shares = {name: self._book.alone.get(name, ()) for name in self.names}
+        chosen = {name: frozenset(c for c in share if isinstance(c, int)) for name, share in shares.items()}
+        found = {name: inputs for name, inputs in chosen.items() if inputs}
+        return found if len(frozenset().union(*found.values())) > 1 else {}
 
     @property
     def whole_numbers(self) -> tuple[WholeRange, ...]:

@@ -8,6 +8,7 @@ and in one pass: the time that a GPU takes to renew all sets must not depend on 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -47,6 +48,23 @@ class Distribution(StrEnum):
     ALONE = (
         "alone"  # one input is of another draw, as in the trials `alone_NAME`: in some rows wholly, in others in part
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SetKind:
+    """A kind of a timed set's contents: a distribution, of ALONE one for each trial `alone_NAME`.
+
+    Kinds and not chance decide which input is alone: each is then met in every measurement, see measure/coverage.py.
+    """
+
+    distribution: Distribution
+    apart: frozenset[int] = frozenset()  # the inputs of another draw
+    trial: str = ""  # that differs from its base in these inputs
+
+    @property
+    def name(self) -> str:
+        """Return the name of the trial that has such contents."""
+        return self.trial or self.distribution.value
 
 
 _WEIGHTS = {Distribution.OUTLIERS: 2}
@@ -89,25 +107,25 @@ class Distributed:
     """A filling some of whose sets have another distribution."""
 
     filling: Filling
-    chosen: Mapping[int, Distribution]  # by set
+    chosen: Mapping[int, SetKind]  # by set
     traits: tuple[Traits, ...]
     generator: Callable[[str], torch.Generator]
     with_signs: Mapping[Distribution, frozenset[int]]  # the inputs whose signs change, by the distributions of signs
-    apart: Mapping[int, frozenset[int]]  # the inputs of another draw, by set
-    wholly: frozenset[int]  # of which no part may be of another draw
+    wholly: frozenset[int]  # the inputs of which no part may be of another draw
 
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
         self.filling.write(index, views)
-        for i in self.apart.get(index, ()):
+        if index not in self.chosen:
+            return
+        kind = self.chosen[index]
+        for i in kind.apart:
             other = self.another(index, i, views[i])
             generator = self.generator(f"{index}:{i}:apart")
             views[i].copy_(other if i in self.wholly else torch.where(parts(other, generator), other, views[i]))
-        if index in self.chosen:
-            to = self.chosen[index]
-            for i, (view, traits) in enumerate(zip(views, self.traits, strict=True)):
-                if self._is_changed(i, traits, to):
-                    self._change(view, traits, to, self.generator(f"{index}:{i}"))
+        for i, (view, traits) in enumerate(zip(views, self.traits, strict=True)):
+            if self._is_changed(i, traits, kind.distribution):
+                self._change(view, traits, kind.distribution, self.generator(f"{index}:{i}"))
 
     def another(self, index: int, argument: int, view: torch.Tensor) -> torch.Tensor:
         """Return other contents for one input, as the filling has them."""
@@ -127,20 +145,24 @@ class Distributed:
             view.copy_(in_order(view, traits.order))
 
 
-def place_kinds(kinds: Sequence[Distribution], calls: int, rng: random.Random) -> dict[int, Distribution]:
+def place_kinds(kinds: Sequence[SetKind], calls: int, rng: random.Random) -> dict[int, SetKind]:
     """Return which of a block's calls get these distributions: one each, as many as there are calls."""
     count = min(len(kinds), calls)
     return dict(zip(rng.sample(range(calls), count), kinds[:count], strict=True))
 
 
-def choose_sets(kinds: Sequence[Distribution], n_sets: int, rng: random.Random) -> dict[int, Distribution]:
-    """Return which sets, by their place in a block, get which distribution: always as many, and one of the first ones."""
+def choose_sets(kinds: Sequence[SetKind], n_sets: int, rng: random.Random) -> dict[int, SetKind]:
+    """Return which sets, by their place in a block, get which kind: always as many, and one of the first ones.
+
+    The kinds of one distribution share its weight.
+    """
     if not kinds:
         return {}
     chosen = rng.sample(range(n_sets), max(1, min(_MOST, n_sets // _SHARE)))
     if min(chosen) >= MIN_SETS:
         chosen[0] = rng.randrange(MIN_SETS)
-    weights = [_WEIGHTS.get(kind, 1) for kind in kinds]
+    sharing = Counter(kind.distribution for kind in kinds)
+    weights = [_WEIGHTS.get(kind.distribution, 1) / sharing[kind.distribution] for kind in kinds]
     return {index: rng.choices(kinds, weights)[0] for index in chosen}
 
 

@@ -20,7 +20,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.device import device_of
-from ridgeline.tools.judge.worker.inputs.distributions import Distributed, Distribution, Traits
+from ridgeline.tools.judge.worker.inputs.distributions import Distributed, Distribution, SetKind, Traits
 from ridgeline.tools.judge.worker.inputs.parameters import SMALL, ParameterSource
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
 from ridgeline.tools.judge.worker.inputs.structure import are_distinct, in_order, order_of
@@ -78,7 +78,7 @@ class SecretSource:
         self._traits = tuple(Traits.of(t, order) for t, order in zip(first, self._orders, strict=True))
         self.inputs_of_signs: Mapping[Distribution, frozenset[int]] = {}
         """The inputs that get other signs in a timed set; none until it is known which the reference takes."""
-        self.inputs_apart: Sequence[frozenset[int]] = ()
+        self.inputs_apart: Mapping[str, frozenset[int]] = {}
         """The inputs that a timed set may have of another draw, by trial `alone_NAME`; none until that is known."""
 
     def draw_from(self, secret: bytes) -> None:
@@ -227,8 +227,8 @@ class SecretSource:
 
     # ------------------------------------------------------------------------------------------------------ timed sets
 
-    def timed_set(self, label: str, like: Tensors, n_sets: int, to: Distribution | None) -> Tensors:
-        """Return the inputs of one timed set, as `fill` makes them, and `distributed` where a distribution is given."""
+    def timed_set(self, label: str, like: Tensors, n_sets: int, to: SetKind | None) -> Tensors:
+        """Return the inputs of one timed set, as `fill` makes them, and `distributed` where a kind is given."""
         views = tuple(torch.empty_like(view) for view in like)
         index = self.rng(label + ":set").randrange(n_sets)
         filling = self.fill(label, n_sets)
@@ -243,18 +243,16 @@ class SecretSource:
             return Draws(draw=lambda index: self.nominal(f"{label}:{index}"))
         return self._mixtures(label, n_sets)
 
-    def distributed(self, filling: Filling, label: str, chosen: Mapping[int, Distribution]) -> Distributed:
-        """Return a filling whose chosen sets have another distribution."""
+    def distributed(self, filling: Filling, label: str, chosen: Mapping[int, SetKind]) -> Distributed:
+        """Return a filling whose chosen sets have contents of a kind."""
         left = [replace(t, is_left=t.is_left or i in self._refused) for i, t in enumerate(self._traits)]
         generator = functools.partial(self._labelled_generator, label)
-        alone = [index for index, kind in chosen.items() if kind is Distribution.ALONE and self.inputs_apart]
         return Distributed(
             filling=filling,
             chosen=chosen,
             traits=tuple(left),
             generator=generator,
             with_signs=self.inputs_of_signs,
-            apart={index: self.rng(f"{label}:apart:{index}").choice(self.inputs_apart) for index in alone},
             wholly=frozenset(i for i, t in enumerate(left) if t.is_symmetric or t.order or self._distinct[i]),
         )
 
