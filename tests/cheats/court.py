@@ -23,7 +23,7 @@ from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Purpose, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Purpose, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 from tests.candidates import candidate_of
 
@@ -36,7 +36,7 @@ VARIANTS = {"loaded": ("given", {"DELAY_S": 0.005})}
 
 Found = Build | Verdict | Timing
 
-USUAL = TimingSettings.for_purpose(Purpose.SEARCH)
+USUAL = TimingSettings.for_purpose(Purpose.SEARCH, DeviceKind.CPU)
 TO_PASS = replace(USUAL, warm_up=WarmUp(seconds=0.1), rule=replace(USUAL.rule, largest=USUAL.rule.smallest))
 """For an honest candidate that has to be timed: every check of a timing, in the fewest pairs of blocks that a search makes."""
 
