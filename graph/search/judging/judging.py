@@ -116,7 +116,7 @@ def failure_text(evaluation: Evaluation) -> str:
     """
     log = evaluation.build.log if evaluation.build and evaluation.status is Status.COMPILE_ERROR else ""
     head = f"{evaluation.status} ({evaluation.reason_code}): {evaluation.reason}"[:REASON_SHOWN]
-    trials = [t for t in (evaluation.verdict.trials if evaluation.verdict else ()) if not t.passed and not t.skipped]
+    trials = [t for t in (evaluation.verdict.trials if evaluation.verdict else ()) if not t.passed]
     lines = [f"- trial {t.name}: {t.nearest.in_words() if t.nearest else f'error {t.rel_error:.3g}'}" for t in trials]
     more = [f"- and {counted(len(trials) - TRIALS_SHOWN, 'further trial')}"] if len(trials) > TRIALS_SHOWN else []
     return "\n".join([head, *lines[:TRIALS_SHOWN], *more, log[:LOG_SHOWN]]).strip()
