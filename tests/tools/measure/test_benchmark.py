@@ -20,7 +20,7 @@ from ridgeline.tools.measure.benchmark import (
 from ridgeline.tools.measure.block_plan import BlockPlanner
 from ridgeline.tools.measure.changing_blocks import BLOCK_PARTS
 from ridgeline.tools.measure.statistics import StoppingRule
-from ridgeline.tools.measure.timed_side import TimedSide
+from ridgeline.tools.measure.timed_side import TimedCandidate
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.results import Floor
 from ridgeline.tools.records.vocabulary import DeviceKind, Label, Purpose, ReasonCode, Status
@@ -80,9 +80,7 @@ def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, j
     planner = BlockPlanner(n_sets=N_SETS, most_calls=15)
 
     def gains() -> bool:
-        sides = [
-            TimedSide(side=start(m, work=20), judge=judge, is_candidate=True) for m in ("fingerprint_cache", "honest")
-        ]
+        sides = [TimedCandidate(side=start(m, work=20), judge=judge) for m in ("fingerprint_cache", "honest")]
         for side in sides:
             for plan in (planner.draw(15) for _ in range(3)):
                 side.renew(plan.order)
