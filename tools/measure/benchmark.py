@@ -36,11 +36,9 @@ from ridgeline.tools.measure.statistics import (
 from ridgeline.tools.measure.timed_side import Collect, TimedCandidate, TimedSide
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.finding import faults_of
-from ridgeline.tools.records.results import QUARANTINE_ABOVE, Comparison, Floor, Timing
+from ridgeline.tools.records.results import BELIEVED_FROM, QUARANTINE_ABOVE, Comparison, Floor, Timing
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
 
-BELOW_FLOOR = 0.95
-"""Part of the floor below which a time is not believed: the ceiling is a measurement too."""
 LAUNCH_BOUND_MS = 0.05
 NO_COST = LoopCost()
 
@@ -193,9 +191,9 @@ def _weigh_tickets(timed: TimedSide, side: ReferenceSide, planner: BlockPlanner)
 def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Floor | None, slowdown: float) -> Timing:
     times = [1e3 * t for t in ours.per_call_s()]
     median_ms = median(times)
-    if floor is not None and median_ms < BELOW_FLOOR * floor.floor_ms:
+    if floor is not None and median_ms < BELIEVED_FROM * floor.floor_ms:
         reason = (
-            f"{median_ms:.4g} ms is below {BELOW_FLOOR} of the floor {floor.floor_ms:.4g} ms: at "
+            f"{median_ms:.4g} ms is below {BELIEVED_FROM} of the floor {floor.floor_ms:.4g} ms: at "
             f"{floor.bandwidth_gbps:.3g} GB/s the inputs and outputs cannot be moved once in that time"
         )
         raise Distrusted(ReasonCode.BELOW_FLOOR, reason)

@@ -26,6 +26,8 @@ from ridgeline.tools.records.vocabulary import (
 )
 
 SCHEMA_VERSION = 1
+BELIEVED_FROM = 0.95
+"""Part of the floor below which a time is not believed: the ceiling is a measurement too."""
 QUARANTINE_ABOVE = 10.0
 """Times eager PyTorch; such a gain is labelled, and not believed before the audit's timings agree."""
 
