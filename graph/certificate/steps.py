@@ -233,7 +233,7 @@ def _expect_steady_gain(context: SearchContext, certificate: Certificate) -> Non
 
 async def _baselines(context: SearchContext, certificate: Certificate) -> None:
     """Measure all of PyTorch's own times again, once for the elites of one search; a mode at a time, for a stop."""
-    await context.engine.reopen_baselines(again=True)
+    await context.measuring.engine.reopen_baselines(again=True)
     task = BaselineTask(problem=context.described, again=True, eager_only=True)
     measured = await context.measure(task)
     while measured.pending:
