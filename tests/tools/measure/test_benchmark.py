@@ -71,6 +71,7 @@ def test_cheat_is_named_with_its_own_reason(start, judge, mode, status, reason_c
 def test_cache_keyed_by_a_fingerprint_gains_nothing(start, judge) -> None:
     settings = replace(SETTINGS, rule=StoppingRule(smallest=6, largest=6))
     timing = time_candidate(start("fingerprint_cache", work=20), start(work=20), judge, settings=settings, floor=None)
+    # it compares contents for nothing, and no more is asked; slow blocks of a busy machine may refuse it as well
     assert timing.status is not Status.OK or timing.speedup < 1.3
 
 
