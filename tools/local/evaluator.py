@@ -22,9 +22,9 @@ from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.measure.baselines import measure_baselines, measure_next
 from ridgeline.tools.measure.benchmark import NO_COST, compare_sides, time_candidate
 from ridgeline.tools.measure.ceilings import ceilings
-from ridgeline.tools.measure.domain import with_left_out
 from ridgeline.tools.measure.graph_timing import with_graph_time
 from ridgeline.tools.measure.late_outputs import collector_for
+from ridgeline.tools.measure.refused_contents import with_left_out
 from ridgeline.tools.measure.sides import ReferenceSide, eager_mode
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.measure.timing_settings import TimingSettings

@@ -30,8 +30,8 @@ from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.places import is_older, replace_json
 from ridgeline.tools.measure.benchmark import time_alone, time_relative
 from ridgeline.tools.measure.ceilings import ceilings
-from ridgeline.tools.measure.domain import within_domain
 from ridgeline.tools.measure.floor import floor_for
+from ridgeline.tools.measure.refused_contents import within_domain
 from ridgeline.tools.measure.sides import ReferenceInJudge
 from ridgeline.tools.measure.statistics import StoppingRule, percentile
 from ridgeline.tools.measure.timing_settings import LONG_BLOCK_S, TimingSettings

@@ -21,8 +21,8 @@ from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.search.context import left_to_session
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.beginning import begin, tell_beyond, tell_unpriced
-from ridgeline.graph.session.ending import end_host_search, store_session
+from ridgeline.graph.session.first_record import begin, tell_beyond, tell_unpriced
+from ridgeline.graph.session.last_record import end_host_search, store_session
 from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.session.parking import on_requests
 from ridgeline.graph.session.run_log import log_to
