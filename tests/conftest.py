@@ -31,6 +31,7 @@ from ridgeline.tools.sandbox.sandbox import Sandbox, Tier, probe_sandbox, reason
 from tests.candidates import candidate_of
 from tests.descriptions import description_of
 from tests.marked_files import MarkedFiles
+from tests.originals import hold_originals
 from tests.warm_judge import WarmJudges
 
 ROWS, COLS = 4, 8
@@ -49,7 +50,10 @@ def pytest_configure(config: pytest.Config) -> None:
     _lock_devices_alone(config)
     _let_threads_sleep(config)
     _read_authorities_once()
-    if required_tiers()[:1] != [Tier.LANDLOCK] or os.environ.get("PYTEST_XDIST_WORKER"):
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        return
+    config.add_cleanup(hold_originals())
+    if required_tiers()[:1] != [Tier.LANDLOCK]:
         return
     folder = tempfile.TemporaryDirectory(prefix="ridgeline-no-bubblewrap-")
     config.add_cleanup(folder.cleanup)
