@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(MarkedFiles(config.option.markexpr))
     gc.disable()  # until all is collected, most of which stays: a fifth of the time that it takes
     _lock_devices_alone(config)
-    _let_threads_sleep(config)
+    _share_the_machine(config)
     _read_authorities_once()
     if os.environ.get("PYTEST_XDIST_WORKER"):
         return
@@ -74,14 +74,20 @@ def _lock_devices_alone(config: pytest.Config) -> None:
         os.environ["RIDGELINE_LOCK_DIR"] = folder.name
 
 
-def _let_threads_sleep(config: pytest.Config) -> None:
-    """Have OpenMP's threads sleep while they wait, where tests run side by side; what is measured has its own variables.
+SIDE_BY_SIDE = {
+    "OMP_NUM_THREADS": "1",  # beside the other workers a second thread waits for one that is not running
+    "OMP_WAIT_POLICY": "PASSIVE",  # and one that a test asks for sleeps meanwhile
+    "MALLOC_MMAP_THRESHOLD_": "33554432",  # a tensor's memory is taken again, not asked of the kernel page by page:
+    "MALLOC_TRIM_THRESHOLD_": "536870912",  # a tenth of the time of the judge's gradings
+}
+"""Variables of processes that tests start side by side; what is measured, and every runner and judge, has its own."""
 
-    Beside the other workers a thread that spins waits for one that is not running: half of the processor time that the
-    tests of the judge's gradings took.
-    """
-    if config.getoption("numprocesses", None):  # the workers inherit it: in their own configuration it comes too late
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+def _share_the_machine(config: pytest.Config) -> None:
+    """Have the workers use a core each; they inherit it, since in their own configuration it comes too late."""
+    if config.getoption("numprocesses", None):
+        for name, value in SIDE_BY_SIDE.items():
+            os.environ.setdefault(name, value)
 
 
 def _read_authorities_once() -> None:
