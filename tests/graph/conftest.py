@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.tools import base
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
@@ -37,21 +35,6 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-
-
-def _resolve_hints_once() -> None:
-    """Keep what LangChain reads from its own methods' annotations; at each call of a tool it would compile their text."""
-    hints_of = base._get_type_hints
-    kept = cache(hints_of)
-
-    def hints(func: Callable[..., Any], *, include_extras: bool = False) -> dict[str, type] | None:
-        method = getattr(func, "__func__", None)
-        return kept(method, include_extras=include_extras) if method else hints_of(func, include_extras=include_extras)
-
-    base._get_type_hints = hints
-
-
-_resolve_hints_once()
 
 
 def write_problem(folder: Path, **fields: Any) -> ProblemSpec:
