@@ -119,4 +119,4 @@ def test_a_boundary_of_whole_numbers_stays_where_it_is() -> None:
 def test_nothing_is_excused_where_nothing_jumps() -> None:
     judged = Judged("x", "torch.randn(64, 64)", "return torch.softmax(x, -1) @ x")
     case = judged.book.case("nominal_0")
-    assert list(excused(judged.reference, case, 0, case.expected[0].values)) == []
+    assert list(excused(judged.reference, case, 0, (case.expected[0].values,))) == []
