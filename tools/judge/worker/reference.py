@@ -202,7 +202,8 @@ class Reference:
         """Return whether outputs in float64 have the shapes of the reference's own, and are numbers where these are."""
         specs = self.signature.with_role(Role.OUTPUT)
         return len(specs) == len(outputs) and all(
-            tuple(output.shape) == spec.shape and output.is_floating_point() is torch_dtype(spec.dtype).is_floating_point
+            tuple(output.shape) == spec.shape
+            and output.is_floating_point() is torch_dtype(spec.dtype).is_floating_point
             for spec, output in zip(specs, outputs, strict=True)
         )
 
@@ -211,8 +212,8 @@ class Reference:
         """Let the model have these parameters meanwhile; the judge's memory may hold others."""
         own = {name: tensor.data for name, tensor in self.named_tensors().items() if name in parameters}
         try:
-            for name in own:
-                _set_tensor(self.model, name, parameters[name].to(own[name].dtype))
+            for name, tensor in own.items():
+                _set_tensor(self.model, name, parameters[name].to(tensor.dtype))
             yield
         finally:
             for name, tensor in own.items():

@@ -45,7 +45,11 @@ class Choices(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has 
         parameters = [argument.name for argument in func._schema.arguments]
         given = dict(zip(parameters, args, strict=False)) | (kwargs or {})
         numbers = given.get("self")
-        if not (_gives_places(func, name) and _is_chosen_from(numbers)):
+        if (
+            not _gives_places(func, name)
+            or not isinstance(numbers, torch.Tensor)
+            or not (numbers.dim() and numbers.numel())
+        ):
             return func(*args, **(kwargs or {}))
         call = _Call(func, given, self._way, self._rounded(numbers))
         if name in _SPECIFIED or given.get("stable"):
@@ -71,10 +75,6 @@ def _gives_places(func: Any, name: str) -> bool:
     """Return whether an operation chooses among numbers and says which ones it took."""
     is_choice = name in _SPECIFIED or name in _MADE
     return is_choice and not func._schema.is_mutable and (len(func._schema.returns) > 1 or name.startswith("arg"))
-
-
-def _is_chosen_from(numbers: Any) -> bool:
-    return isinstance(numbers, torch.Tensor) and numbers.dim() > 0 and numbers.numel() > 0
 
 
 class _Call:

@@ -109,9 +109,7 @@ def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) ->
     return moved(tensor, relative, half_of)
 
 
-def moved(
-    tensor: torch.Tensor, relative: float, chosen: Callable[[torch.Tensor], torch.Tensor]
-) -> torch.Tensor:
+def moved(tensor: torch.Tensor, relative: float, chosen: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     """Return a tensor in float64 with the chosen values nearer to zero by twice this part of themselves.
 
     None is further from it: a probability above 1 is refused, on a GPU by an assert that costs the judge its process.

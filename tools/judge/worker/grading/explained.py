@@ -21,7 +21,7 @@ class Explained:
         self._output, self._want = output, want
         self._base = want if base is None or base.shape != want.shape else base
         self._allowed: torch.Tensor | None = None
-        self._repeats: torch.Tensor | None = None  # rows that have a number twice
+        self._repeats = _repeating(want)  # rows that have an index twice
         self.left = output
         if want.is_floating_point():
             self.left = self._nearer(0.0)
@@ -44,7 +44,7 @@ class Explained:
         self.left = torch.where(self._output == draw, self._want, self.left)
         repeats = _repeating(draw)
         if repeats is not None:
-            self._repeats = repeats | (_repeating(self._want) if self._repeats is None else self._repeats)
+            self._repeats = repeats if self._repeats is None else repeats | self._repeats
 
     def _nearer(self, by: torch.Tensor | float) -> torch.Tensor:
         """Return the output in float64, nearer to the expected one by as much as it is to the base, and by at most `by`."""
@@ -62,7 +62,7 @@ class Explained:
         left, want = _as_rows(self.left), _as_rows(self._want)
         if want.is_floating_point():
             return left, (left - want).abs().nan_to_num(torch.inf, torch.inf).where(left != want, 0.0).amax(-1)
-        repeats = _repeating(self._output) if self._repeats is not None else None
+        repeats = _repeating(self._output)
         if repeats is not None and self._repeats is not None:
             left = torch.where((repeats & ~self._repeats)[:, None], _as_rows(self._output), left)
         return left, (left != want).sum(-1).double()
@@ -72,12 +72,12 @@ def merged(found: Sequence[Explained], output: torch.Tensor, want: torch.Tensor)
     """Return an output with each row as that way leaves it which explains it best."""
     if not output.numel():
         return output
-    rows, apart = zip(*(each.rows() for each in found), strict=True)
-    if len(rows) == 1:
-        return rows[0].reshape(want.shape)
-    best = torch.stack(apart).argmin(0)
-    chosen = torch.stack(rows).gather(0, best[None, :, None].expand(1, -1, rows[0].shape[-1]))
-    return chosen[0].reshape(want.shape)
+    kept = [each.rows() for each in found]
+    if len(kept) == 1:
+        return kept[0][0].reshape(want.shape)
+    rows, apart = torch.stack([rows for rows, _ in kept]), torch.stack([apart for _, apart in kept])
+    best = apart.argmin(0)[None, :, None].expand(1, -1, rows.shape[-1])
+    return rows.gather(0, best)[0].reshape(want.shape)
 
 
 def _as_rows(tensor: torch.Tensor) -> torch.Tensor:

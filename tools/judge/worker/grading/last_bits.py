@@ -29,8 +29,8 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import LAST_BITS, LAST_BITS_DRAWS, SUM_ERROR
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
-_DRAWS_EACH = LAST_BITS_DRAWS // 2
-"""Draws of each way where there are three: torch's, the first of equals, the last of them."""
+_DRAWS_UP = LAST_BITS_DRAWS // 2
+"""Further draws where equals decide what is left of a sum of them, as in a nucleus: results further from zero."""
 _JUMPS = frozenset(
     {"round", "floor", "ceil", "trunc", "frac", "sign", "sgn", "floor_divide", "remainder", "fmod", "heaviside"}
 )
@@ -51,7 +51,7 @@ def excused(
         yield ways.output()
     elif is_far:
         return
-    for seed in range(LAST_BITS_DRAWS if len(ways.found) == 1 else _DRAWS_EACH):
+    for seed in range(LAST_BITS_DRAWS + _DRAWS_UP * (len(ways.found) > 1)):
         for explained in ways.found:
             if not explained.add(ways.draw(explained.way, seed)):
                 return
@@ -117,7 +117,7 @@ class _Ways:
         operands = _moved_operands(case, seed)
         choices = self._typed(way, is_rounded=seed % 2 == 1, is_flushed=seed % 4 == 3)
         for run, dtype in ((self._reference.in_double, torch.float64), (self._reference.in_own_type, torch.float32)):
-            rounding = LastBits(seed, dtype)
+            rounding = LastBits(seed, dtype, is_up=seed >= LAST_BITS_DRAWS)
             try:
                 with torch.no_grad(), Choices(choices), rounding:
                     outputs = run(*operands)
@@ -149,13 +149,14 @@ def shares_of(values: torch.Tensor, seed: int, count: int) -> torch.Tensor:
 class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there
     """Rounds each result in float64 that float32 does not hold to one that it does, nearer to zero by up to `LAST_BITS`.
 
-    Of a reference that refuses float64 it moves the results in float32 that are no whole numbers.
+    Where it `is_up`, further from zero, but past no whole number: a probability is 1 at most. Of a reference that refuses
+    float64 it moves the results in float32 that are no whole numbers.
     """
 
-    def __init__(self, seed: int, dtype: torch.dtype = torch.float64) -> None:
+    def __init__(self, seed: int, dtype: torch.dtype = torch.float64, *, is_up: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
         self.is_jump_found = False  # an operation on the way that jumps where last bits decide
-        self._seed, self._dtype = seed, dtype
+        self._seed, self._dtype, self._is_up = seed, dtype, is_up
         self._count = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -174,7 +175,10 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
         held = made.float().double() if self._dtype is torch.float64 else values.round()
         if torch.equal(held, values):
             return made
-        changed = values * (1 - LAST_BITS * shares_of(values, self._seed, self._count))
+        shares = shares_of(values, self._seed, self._count).mul_(LAST_BITS if self._is_up else -LAST_BITS)
+        changed = shares.add_(1).mul_(values)
+        if self._is_up:
+            changed = torch.copysign(torch.minimum(changed.abs(), values.abs().ceil()), values)
         rounded = changed.float().double()
         is_number = torch.isfinite(rounded) & (rounded != 0)  # float64 goes further at both ends
         return torch.where(held == values, values, torch.where(is_number, rounded, changed)).to(made.dtype)
