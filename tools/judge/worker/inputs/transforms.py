@@ -11,6 +11,7 @@ import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric, mirrored
+from ridgeline.tools.judge.worker.inputs.symmetry import with_one_pair
 
 _ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
 _INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
@@ -135,10 +136,14 @@ def with_one_slice(tensor: torch.Tensor, other: torch.Tensor, generator: torch.G
 def with_one_run(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return the tensor with a few elements of `other` that follow each other in one random row.
 
-    A sample of a few elements of every row rarely meets them. A symmetric matrix stays one as in `with_one_row`.
+    A sample of a few elements of every row rarely meets them. A symmetric matrix stays one as in `with_one_row`; of one of
+    floating-point values that are no mask a pair changes.
     """
     if tensor.dim() == 0 or tensor.numel() == 0 or is_symmetric(tensor):
-        return with_one_row(tensor, other, generator)
+        is_paired = tensor.dim() > 1 and tensor.is_floating_point() and not is_binary(tensor)
+        index = random_index(tensor.shape[:-1], generator) if is_paired else ()
+        paired = with_one_pair(tensor, index, generator) if is_paired else None
+        return with_one_row(tensor, other, generator) if paired is None else paired
     changed = tensor.clone()
     row = random_index(tensor.shape[:-1], generator)
     length = -(-tensor.shape[-1] // _RUNS)
