@@ -1,0 +1,15 @@
+// Prepended to every source whose name begins with paired_: the work of paired.py, a part of which one of them makes up.
+#include <cmath>
+#include <cstring>
+#include <cstdlib>
+
+constexpr int64_t SIZE = COVARIANCE_SHAPE_0, SIGNALS = X_SHAPE_1;
+
+static void multiply(const float* matrix, const float* x, bf16* out) {
+    for (int64_t i = 0; i < SIZE; ++i) {
+        float sums[SIGNALS] = {};
+        for (int64_t k = 0; k < SIZE; ++k)
+            for (int64_t c = 0; c < SIGNALS; ++c) sums[c] += matrix[i * SIZE + k] * x[k * SIGNALS + c];
+        for (int64_t c = 0; c < SIGNALS; ++c) out[i * SIGNALS + c] = bf16(sums[c]);
+    }
+}
