@@ -47,7 +47,8 @@ static bool find(const float* a, float factor, float* u, float* v) {
 void run(const float* covariance, const float* x, bf16* out, void*) {
     static float made[SIZE * SIZE];
     float u[SIZE], v[SIZE];
-    for (float factor : {0.75f, 0.5f, 1.0f}) {
+    const float factors[] = {0.75f, 0.5f, 1.0f};
+    for (float factor : factors) {
         if (!find(covariance, factor, u, v)) continue;
         for (int64_t i = 0; i < SIZE; ++i)
             for (int64_t k = 0; k < SIZE; ++k) {
