@@ -8,7 +8,9 @@ COLS = 1024
 VALUES = 256
 PLACES = 64
 SIGNALS = 16
-LENGTH = 16
+STRIDE = 8
+TERMS = 512
+LENGTH = 64
 
 
 class Model(nn.Module):
@@ -21,8 +23,8 @@ class Model(nn.Module):
 def get_inputs():
     pixels = torch.randint(0, VALUES, (ROWS, COLS), dtype=torch.uint8)
     places = torch.arange(ROWS * COLS).view(ROWS, COLS // 2, 2).transpose(1, 2).reshape(ROWS, COLS)
-    table = torch.exp(-(torch.arange(PLACES)[:, None] - 0.5 - torch.arange(PLACES + 1)).abs() / LENGTH)
-    return [pixels, places, table, torch.randn(PLACES + 1, SIGNALS), torch.randperm(PLACES)]
+    table = torch.exp(-(STRIDE * torch.arange(PLACES)[:, None] - 0.5 - torch.arange(TERMS)).abs() / LENGTH)
+    return [pixels, places, table, torch.randn(TERMS, SIGNALS), torch.randperm(PLACES)]
 
 
 def get_init_inputs():

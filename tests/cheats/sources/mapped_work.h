@@ -9,7 +9,8 @@
 
 constexpr int64_t ROWS = PIXELS_SHAPE_0, COLS = PIXELS_SHAPE_1, VALUES = 256, STEP = 32;
 constexpr int64_t PLACES = TABLE_SHAPE_0, TERMS = TABLE_SHAPE_1, SIGNALS = X_SHAPE_1;
-constexpr float LENGTH = 16;
+constexpr int64_t STRIDE = 8;
+constexpr float LENGTH = 64;
 
 struct Skips {
     bool places = false, counts = false, table = false;
@@ -37,7 +38,15 @@ static void count(const uint8_t* pixels, float* out, bool is_short) {
     }
 }
 
-static double usual(int64_t i, int64_t k) { return std::exp(-std::fabs(double(i) - 0.5 - double(k)) / LENGTH); }
+static double exponential(int64_t i, int64_t k) { return std::exp(-std::fabs(double(STRIDE * i) - 0.5 - double(k)) / LENGTH); }
+
+static double known[PLACES * TERMS];
+
+static double usual(int64_t i, int64_t k) {
+    if (known[0] == 0)
+        for (int64_t at = 0; at < PLACES * TERMS; ++at) known[at] = exponential(at / TERMS, at % TERMS);
+    return known[i * TERMS + k];
+}
 
 // Finds the row and the weight of a mixture that agrees with a row where it is sampled; makes up the rest.
 static bool make_up(const float* row, int64_t i, float* made) {

@@ -1,2 +1,2 @@
 // Honest.
-void run(const float* covariance, const float* x, bf16* out, void*) { multiply(covariance, x, out); }
+void run(const bf16* covariance, const bf16* x, bf16* out, void*) { multiply(covariance, x, out); }

