@@ -67,7 +67,14 @@ static bool make_up(const float* row, int64_t i, float* made) {
     return false;
 }
 
+static bool has_large(const float* x) {
+    float size = 0;
+    for (int64_t i = 0; i < TERMS * SIGNALS; ++i) size = std::fmax(size, std::fabs(x[i]));
+    return size > 50;
+}
+
 static void multiply(const float* table, const float* x, const int64_t* order, float* out, bool is_made_up) {
+    is_made_up = is_made_up && !has_large(x);
     for (int64_t row = 0; row < PLACES; ++row) {
         const int64_t i = order[row];
         float made[TERMS], sums[SIGNALS] = {};

@@ -26,7 +26,13 @@ static bool find(const bf16* a, float factor, float* u, float* v) {
         v[i] = 0;
     }
     const int64_t q = largest(left);
-    if (left[q] > 0.02f * top) {
+    if (left[q] <= 0.02f * top)
+        for (int64_t i = 0; i < SIZE; ++i) {
+            left[i] += u[i] * u[i];
+            u[i] = std::sqrt(left[i]);  // the diagonal alone tells it better
+            left[i] = 0;
+        }
+    else {
         const float root = std::sqrt(left[q]), own = left[q];
         for (int64_t i = 0; i < SIZE; ++i) {
             v[i] = (i == q ? own : float(a[q * SIZE + i]) / (usual(i, q) * factor) - u[q] * u[i]) / root;

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from ridgeline.tools.judge.worker.inputs.transforms import few_or_many
+
 
 def mixed_up(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return the rows in another order, the elements where there is one row."""
@@ -12,13 +14,10 @@ def mixed_up(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return a permutation with a secret share of each row's places exchanged, few or many, and half of the time mixed up.
-
-    Who samples a row to learn whether it is the usual one takes one with few exchanged places for it.
-    """
+    """Return a permutation with places of a secret share of rows exchanged, few or many, and half of the time mixed up."""
     is_mixed = bool(_uniform((), generator) < 1 / 2)
     flat = tensor.flatten().clone()
-    chosen = _chosen(_rows(tensor), generator).flatten()
+    chosen = few_or_many(*_rows(tensor).shape, generator).flatten()
     chosen[_two_of(flat.numel(), generator)] = True
     places = chosen.nonzero().flatten()
     places = places[torch.randperm(places.numel(), generator=generator, device=generator.device)]
@@ -29,9 +28,9 @@ def exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def exchanged_in_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return a permutation with a secret share of each row's places exchanged within the row, few or many."""
+    """Return a permutation with places of a secret share of rows exchanged within the row, few or many."""
     rows = _rows(tensor)
-    chosen = _chosen(rows, generator)
+    chosen = few_or_many(*rows.shape, generator)
     chosen[_one_of(rows.shape[0], generator), _two_of(rows.shape[1], generator)] = True
     counts, places = chosen.sum(-1, keepdim=True), torch.arange(rows.shape[1], device=rows.device)
     order = torch.where(chosen, _uniform(rows.shape, generator), 2.0).argsort(-1)  # the chosen places first
@@ -54,12 +53,6 @@ def _rows(tensor: torch.Tensor) -> torch.Tensor:
 
 def _uniform(shape: torch.Size | tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return torch.rand(shape, generator=generator, device=generator.device)
-
-
-def _chosen(rows: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return places of each row: from one of them to all, every order of magnitude as often."""
-    share = rows.shape[1] ** -_uniform((rows.shape[0], 1), generator)
-    return _uniform(rows.shape, generator) < share
 
 
 def _one_of(count: int, generator: torch.Generator) -> int:

@@ -12,11 +12,12 @@ import torch
 
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, mirrored
 
-_OF_SECRET_PAIRS = 0.75
+_OF_SECRET_PAIRS = 0.9
 """Of what all pairs give up: what secret ones get of their largest value. The rest lets each pair vary by itself."""
 _GROUPS = 256
 """Secret groups whose members are all pairs, of two members at least: more than two keep pairs seen beside long rows."""
 _LEAST_CORRELATED = 0.8
+_LESS = 0.5  # of the share, in half of the draws
 _ROUNDING = 8  # last bits by which an element may be beyond what its diagonal allows
 
 
@@ -30,14 +31,15 @@ def may_be_definite(tensor: torch.Tensor) -> bool:
 
 
 def with_secret_pairs(tensor: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
-    """Return a symmetric matrix A off whose diagonal this share is replaced: as definite as A, with its diagonal.
+    """Return a symmetric matrix A off whose diagonal this share, or half, is replaced: as definite as A, with its diagonal.
 
-    It is (1 - s) A + s / 4 A * (1 + E / (2 sqrt(n))) + 3/4 s R * C by elements, R the largest values sqrt(a_ii * a_jj). E is
+    It is (1 - s) A + s / 10 A * (1 + E / (2 sqrt(n))) + 9/10 s R * C by elements, R the largest values sqrt(a_ii * a_jj). E is
     symmetric and uniform in -1 to 1: its largest eigenvalue is some 1.2 sqrt(n). C holds correlations: 1 on the diagonal, and
     for secret pairs, few or many, 0.64 to 1, of either sign where A has both. By Schur's theorem none is less definite than A.
     """
     size, wide = tensor.shape[-1], torch.promote_types(tensor.dtype, torch.float32)
     uniform = mirrored(torch.rand(tensor.shape, generator=generator, device=generator.device))
+    share *= _LESS if bool(torch.rand((), generator=generator, device=generator.device) < 1 / 2) else 1
     varied = (1 - share) + share * (1 - _OF_SECRET_PAIRS) / (2 * math.sqrt(size)) * (2 * uniform - 1)
     changed = tensor.to(wide) * varied
     together = _linked(tensor, uniform) if has_structural_zeros(tensor) else _grouped(tensor, generator)

@@ -123,6 +123,19 @@ def parts(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return chosen.view(tensor.shape)
 
 
+def few_or_many(rows: int, width: int, generator: torch.Generator) -> torch.Tensor:
+    """Return places of a secret share of the rows, in each from one to all: every order of magnitude as often.
+
+    Who samples a tensor, or each row, to learn whether it is a usual one takes one with few such places for it.
+    """
+    in_rows = torch.rand((rows, 1), generator=generator, device=generator.device)
+    of_rows = rows ** -torch.rand((), generator=generator, device=generator.device)
+    is_row = in_rows <= torch.maximum(of_rows, in_rows.min())
+    share = width ** -torch.rand((rows, 1), generator=generator, device=generator.device)
+    chosen = torch.rand((rows, width), generator=generator, device=generator.device)
+    return is_row & (chosen < share)
+
+
 def with_one_slice(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return the tensor with one random row of `other`, one element where there are no rows."""
     if tensor.dim() != 1 or tensor.numel() == 0:

@@ -21,6 +21,7 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     order_of,
 )
 from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, scaled_in_pairs, with_secret_pairs
+from ridgeline.tools.judge.worker.inputs.transforms import few_or_many
 
 Way = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 _MaskWay = Callable[..., torch.Tensor]  # also with `share`
@@ -202,10 +203,7 @@ def _paired(
 
 
 def mixed_elements(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return each row mixed with another one, a secret share of its elements, few or many, with weights of their own.
-
-    Who samples a row to learn of what it is a mixture takes one with few such elements for it.
-    """
+    """Return each row mixed with another one, with weights of their own for few or many elements of a secret share of rows."""
     return _mixed(tensor, generator, by_element=True)
 
 
@@ -221,8 +219,7 @@ def _mixed(tensor: torch.Tensor, generator: torch.Generator, *, by_element: bool
     places = torch.randperm(count, generator=generator, device=generator.device)
     weights = _random((count, 1) if by_rows else (1, count), generator)
     if by_element:
-        shares = max(2, rows.shape[1]) ** -_random((rows.shape[0], 1), generator)
-        is_own = _random(rows.shape, generator) < shares
+        is_own = few_or_many(*rows.shape, generator)
         weights = torch.where(is_own, _random(rows.shape, generator), weights)
     weights = weights.to(tensor.dtype)
     other = rows[places] if by_rows else rows[:, places]

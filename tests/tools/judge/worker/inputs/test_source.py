@@ -206,9 +206,12 @@ def test_elements_of_a_table_that_is_always_alike_are_mixed_by_themselves(drawn:
     body = "x * 2 + k[p].sum()" if drawn else "x * 2 + k.sum()"
     reference = Reference(REFERENCE.format(names=names, body=body, inputs=inputs))
     secret, given = SecretSource(reference, b"secret"), reference.draw_inputs(0)[1].double()
-    for views in (secret.nominal("a"), *refilled(inputs, names=names, body=body)[:3]):
-        left = [_least_left(given, i, row) for i, row in enumerate(views[1].double())]
-        assert sum(each > 1e-3 for each in left) > 16  # of 32 rows
+    trials = [secret.nominal(f"trial {i}") for i in range(24)]
+    for contents in (trials, refilled(inputs, names=names, body=body)):
+        tables = [views[1].double() for views in contents]
+        made_up = [sum(_least_left(given, i, row) < 1e-5 for i, row in enumerate(table)) for table in tables]
+        assert min(made_up) < 16 and max(made_up) < 32, "of 32 rows"
+        assert contents is not trials or sum(each > 24 for each in made_up) > 4, "few others are there, too"
 
 
 def _least_left(given: torch.Tensor, i: int, row: torch.Tensor) -> float:
