@@ -210,7 +210,7 @@ def test_elements_of_a_table_that_is_always_alike_are_mixed_by_themselves(drawn:
     for contents in (trials, refilled(inputs, names=names, body=body)):
         tables = [views[1].double() for views in contents]
         made_up = [sum(_least_left(given, i, row) < 1e-5 for i, row in enumerate(table)) for table in tables]
-        assert min(made_up) < 16 and max(made_up) < 32, "of 32 rows"
+        assert min(made_up) < 16 and sum(each < 32 for each in made_up) > 20, "of 32 rows, in 24 draws"
         assert contents is not trials or sum(each > 24 for each in made_up) > 4, "few others are there, too"
 
 
