@@ -3,7 +3,8 @@
     PYTHONPATH=src python benchmarks/plain_loop.py [--device cpu|cuda] [--repeats 5]
 
 The plain loop rotates over as many sets of inputs as the judge has, keeps each result until its set comes again, and has
-no variable of Ridgeline's in its environment. Loop and judge take turns; a ratio is judge / loop within one turn.
+no variable of Ridgeline's in its environment. A second such process says how far two of them agree. Both and the judge take
+turns; a ratio is judge / loop, or other loop / loop, within one turn.
 `results/plain-loop-KIND.json` holds the medians by size and mode.
 """
 
@@ -14,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,7 +32,7 @@ from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.problem import Device, Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Purpose
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 SIZES = {
@@ -39,7 +41,7 @@ SIZES = {
 }
 """Some 20 us, 200 us, 2 ms and 20 ms on 2 cores, on an H200 from some 20 us of launches to 10 ms and more: see `fitted`."""
 MODES = (ReferenceMode.EAGER, ReferenceMode.COMPILE)
-SETTINGS = TimingSettings(rule=StoppingRule(smallest=20, largest=40, time_s=2.0))
+RULE = StoppingRule(smallest=20, largest=40, time_s=2.0)
 LOOP_S = 1.0
 REFERENCE = """
 import torch
@@ -118,12 +120,12 @@ class PlainLoop:
 
 
 def fitted(rows: int, cols: int, memory_bytes: int) -> int:
-    """Return the rows, halved until half of the device's memory holds what the judge has of them at least.
+    """Return the rows, halved until a sixth of the device's memory holds what the judge has of them at least.
 
-    That are MIN_SETS sets of inputs and outputs in float32, and one of either in float64; the other half is for what the
-    reference makes on the way.
+    That are MIN_SETS sets of inputs and outputs in float32, and one of either in float64, of the judge and of each loop; the
+    rest is for what the reference makes on the way.
     """
-    while 2 * rows * cols * (4 * MIN_SETS + 8) > memory_bytes / 2 and rows > 1:
+    while 2 * rows * cols * (4 * MIN_SETS + 8) > memory_bytes / 6 and rows > 1:
         rows //= 2
     return rows
 
@@ -142,28 +144,32 @@ def compare(rows: int, cols: int, mode: ReferenceMode, device: Device, repeats: 
         session = ProblemSession(Path(folder), lambda: Sandbox(probe_sandbox().tier))
         session.open(problem)
         judge = session.judge
-        loop = PlainLoop(LOOP, source, judge.problem.n_sets, mode.value, device.kind.value)
+        loop, other = (PlainLoop(LOOP, source, judge.problem.n_sets, mode.value, device.kind.value) for _ in range(2))
         try:
             judge.ask(PrepareMode(mode=mode), timeout_s=300)
             side = _side(session, problem, mode)
-            turns = []
+            turns, settings = [], replace(TimingSettings.for_purpose(Purpose.SEARCH, device.kind), rule=RULE)
             for _ in range(repeats):
-                (call_s,) = loop.loop(LOOP_S)
-                turns.append((time_alone(side, judge, settings=SETTINGS)[0], 1e3 * call_s))
+                (call_s,), (other_s,) = loop.loop(LOOP_S), other.loop(LOOP_S)
+                turns.append((time_alone(side, judge, settings=settings)[0], 1e3 * call_s, 1e3 * other_s))
                 judge.stop()  # its threads take no core from the loop
         finally:
             loop.close()
+            other.close()
             session.close()
-    ratios = [judged / plain for judged, plain in turns]
+    ratios = [judged / plain for judged, plain, _ in turns]
+    others = [other / plain for _, plain, other in turns]
     return {
         "rows": rows,
         "cols": cols,
         "mode": mode.value,
         "n_sets": judge.problem.n_sets,
-        "judge_ms": median(judged for judged, _ in turns),
-        "loop_ms": median(plain for _, plain in turns),
+        "judge_ms": median(judged for judged, _, _ in turns),
+        "loop_ms": median(plain for _, plain, _ in turns),
         "ratio": median(ratios),
         "ratios": ratios,
+        "loop_ratio": median(others),
+        "loop_ratios": others,
     }
 
 
@@ -187,7 +193,7 @@ def main() -> None:
         rows = fitted(most_rows, cols, device.memory_bytes)
         for mode in MODES[: 1 if arguments.eager else None]:
             found.append(compare(rows, cols, mode, device, arguments.repeats))
-            print({name: value for name, value in found[-1].items() if name != "ratios"}, flush=True)
+            print({name: value for name, value in found[-1].items() if "ratios" not in name}, flush=True)
             write_sizes("plain-loop", found, device)
 
 

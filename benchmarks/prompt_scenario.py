@@ -64,7 +64,7 @@ class Case:
 
     name: str
     device: Device
-    seed: str  # the stem of the seed kernel
+    seed_kernel: str  # the stem of the seed kernel
     args: tuple[ArgSpec, ...]
     flops: int
 
@@ -79,7 +79,7 @@ def tensor(name: str, role: Role, *shape: int, dtype: str = "float32", source: s
 
 CASES = {
     "cpu_fp32": Case(
-        name="quickstart", device=CPU, seed="fused", flops=0,
+        name="quickstart", device=CPU, seed_kernel="fused", flops=0,
         args=(
             tensor("x", Role.INPUT, 2048, 768),
             tensor("residual", Role.INPUT, 2048, 768),
@@ -90,7 +90,7 @@ CASES = {
         ),
     ),
     "cpu_convolution": Case(
-        name="conv2d_relu_maxpool", device=CPU, seed="rolling_rows", flops=1_686_528_000,
+        name="conv2d_relu_maxpool", device=CPU, seed_kernel="rolling_rows", flops=1_686_528_000,
         args=(
             tensor("x", Role.INPUT, 8, 3, 224, 224),
             tensor("conv_weight", Role.PARAMETER, 96, 3, 11, 11, source="conv.weight"),
@@ -99,7 +99,7 @@ CASES = {
         ),
     ),
     "cuda_half": Case(
-        name="matmul_fp16", device=GPU, seed="mma_pipeline", flops=137_438_953_472,
+        name="matmul_fp16", device=GPU, seed_kernel="mma_pipeline", flops=137_438_953_472,
         args=tuple(
             tensor(name, role, 4096, 4096, dtype="float16")
             for name, role in (("a", Role.INPUT), ("b", Role.INPUT), ("out", Role.OUTPUT))
@@ -123,10 +123,10 @@ class Scenario:
         return dataclasses.replace(subject_of(self.target), facts=facts)
 
     @property
-    def seed(self) -> Elite:
+    def seed_kernel(self) -> Elite:
         """Return the kernel that the search begins with."""
         return Elite(
-            candidate_id=f"seed-{self.case.seed}", idea_title="seed kernel", source=self.seed_source, median_ms=2.0,
+            candidate_id=f"seed-{self.case.seed_kernel}", idea_title="seed kernel", source=self.seed_source, median_ms=2.0,
             speedup=0.9, diagnosis=DIAGNOSIS,
         )  # fmt: skip
 
@@ -169,7 +169,7 @@ class Scenario:
 
     def elites(self, round_: int) -> tuple[Elite, ...]:
         """Return the kernels that a round starts from: the seed, then the four of the round before."""
-        return (self.seed,) if round_ == 1 else tuple(self.relative(round_ - 1, n) for n in range(IDEAS))
+        return (self.seed_kernel,) if round_ == 1 else tuple(self.relative(round_ - 1, n) for n in range(IDEAS))
 
     def tried(self, round_: int) -> tuple[TriedIdea, ...]:
         """Return the ideas of the rounds before: those of the last one in full, older ones as a digest."""
@@ -252,7 +252,7 @@ def scenario(name: str) -> Scenario:
         name=case.name, reference_source=problem.reference_source(kind), interface=Interface.C,
         tolerance=PrecisionClass(problem.tolerance), device=case.device, description=description,
     )  # fmt: skip
-    return Scenario(case=case, target=target, seed_source=dict(problem.seed_sources(kind))[case.seed])
+    return Scenario(case=case, target=target, seed_source=dict(problem.seed_sources(kind))[case.seed_kernel])
 
 
 def _changed(lines: Sequence[str], round_: int, number: int) -> list[str]:

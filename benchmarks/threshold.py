@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ridgeline.tools.measure.timed_side import WarmUp
 from ridgeline.tools.measure.timing_settings import TimingSettings
-from ridgeline.tools.records.vocabulary import Purpose
+from ridgeline.tools.records.vocabulary import DeviceKind, Purpose
 
 ROOT = Path(__file__).parents[1]
 KINDS = ("cpu", "cuda")
@@ -40,13 +40,15 @@ class Threshold:
 
 
 def _settings() -> str:
-    rules = {p.value: TimingSettings.for_purpose(p) for p in (Purpose.SEARCH, Purpose.EVALUATE, Purpose.CERTIFY)}
-    parts = [
-        f"{name} {s.rule.smallest} to {s.rule.largest} pairs, {s.rule.time_s:g} s, blocks of {1e3 * s.block_s:g} ms, "
-        f"{s.checks} checked a block"
-        for name, s in rules.items()
-    ]
-    return "; ".join([*parts, f"ends at {next(iter(rules.values())).rule.half_width:.0%}"])
+    parts = []
+    for purpose in (Purpose.SEARCH, Purpose.EVALUATE, Purpose.CERTIFY):
+        gpu, cpu = (TimingSettings.for_purpose(purpose, kind) for kind in (DeviceKind.CUDA, DeviceKind.CPU))
+        on_cpu = f" ({1e3 * cpu.block_s:g} on a CPU)" if cpu.block_s != gpu.block_s else ""
+        parts.append(
+            f"{purpose} {gpu.rule.smallest} to {gpu.rule.largest} pairs, {gpu.rule.time_s:g} s, "
+            f"blocks of {1e3 * gpu.block_s:g} ms{on_cpu}, {gpu.checks} checked a block"
+        )
+    return "; ".join([*parts, f"ends at {gpu.rule.half_width:.0%}"])
 
 
 def _warm_up() -> str:

@@ -50,14 +50,14 @@ async def warm_up(engine: LocalEngine, spec: ProblemSpec, devices: Sequence[Devi
     problems = [on_device(spec, device) for device in devices]
     described = [problem.described(await engine.submit(DescribeTask(problem=problem))) for problem in problems]
     problem = described[0]
-    for seed in seed_candidates(spec, problem)[:1]:
-        build = await engine.submit(CompileTask(problem=problem, candidate=seed))
-        verify = VerifyTask(problem=problem, candidate=seed, build=build)
+    for seed_kernel in seed_candidates(spec, problem)[:1]:
+        build = await engine.submit(CompileTask(problem=problem, candidate=seed_kernel))
+        verify = VerifyTask(problem=problem, candidate=seed_kernel, build=build)
         # asked for together they go to different devices: each to the one that has least to do
         verdicts = await asyncio.gather(*(engine.submit(verify) for _ in devices))
         if any(verdict.status is not Status.OK for verdict in verdicts):
-            raise SystemExit(f"{spec.name}: {seed.id} is not accepted: {verdicts[0].reason}")
-        timing = BenchmarkTask(problem=problem, candidate=seed, build=build, verdict=verdicts[0])
+            raise SystemExit(f"{spec.name}: {seed_kernel.id} is not accepted: {verdicts[0].reason}")
+        timing = BenchmarkTask(problem=problem, candidate=seed_kernel, build=build, verdict=verdicts[0])
         await asyncio.gather(*(engine.submit(timing) for _ in devices))
 
 

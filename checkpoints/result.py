@@ -227,9 +227,8 @@ def _labels(evaluation: Evaluation) -> list[str]:
 
 def _skipped(evaluation: Evaluation) -> list[dict[str, str]]:
     """Return what no kernel of the problem meets, and why: trials, other values of an argument, its effect, timed contents."""
-    trials = evaluation.verdict.trials if evaluation.verdict else ()
-    reasons = {t.name: t.skipped for t in trials if t.skipped}
-    reasons |= {s.name: s.reason for s in (evaluation.timing.skipped if evaluation.timing else ())}
+    skipped = [each for of in (evaluation.verdict, evaluation.timing) if of for each in of.skipped]
+    reasons = {each.name: each.reason for each in skipped}
     return [{"name": name, "reason": why} for name, why in reasons.items()]
 
 

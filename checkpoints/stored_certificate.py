@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.problem import with_skipped_apart
 from ridgeline.tools.records.results import Baseline, Comparison, Floor, OwnWork, Timing, Verdict
 from ridgeline.tools.records.vocabulary import SearchOutcome
 
@@ -166,6 +167,8 @@ def certificate_content(stored: Facts) -> Facts:
 
 def _with_numbers(stored: Any, read: Any) -> Any:
     """Return `stored` with the texts "inf" and "nan" replaced where `read` holds the number."""
+    if isinstance(read, Verdict):
+        stored = with_skipped_apart(stored)
     if isinstance(read, Record):
         names = [f.name for f in dataclasses.fields(read) if f.name in stored]
         return stored | {name: _with_numbers(stored[name], getattr(read, name)) for name in names}

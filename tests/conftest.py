@@ -13,13 +13,16 @@ import ssl
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from ridgeline.tools.build import header
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.machine.devices import detect_device
@@ -31,9 +34,12 @@ from ridgeline.tools.sandbox.sandbox import Sandbox, Tier, probe_sandbox, reason
 from tests.candidates import candidate_of
 from tests.descriptions import description_of
 from tests.marked_files import MarkedFiles
+from tests.originals import hold_originals
 from tests.warm_judge import WarmJudges
 
 ROWS, COLS = 4, 8
+FEWER_HEADERS = "#include <torch/types.h>\n#include <torch/csrc/utils/pybind.h>\n#include <vector>\n"
+"""What the extension uses of torch/extension.h, which takes g++ twice as long."""
 TIERS = "RIDGELINE_TEST_TIERS"
 """Tiers that have to work here, "AB" or "B": the run ends where one does not, and everything runs in the first of them."""
 
@@ -47,9 +53,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(MarkedFiles(config.option.markexpr))
     gc.disable()  # until all is collected, most of which stays: a fifth of the time that it takes
     _lock_devices_alone(config)
-    _let_threads_sleep(config)
+    _share_the_machine(config)
     _read_authorities_once()
-    if required_tiers()[:1] != [Tier.LANDLOCK] or os.environ.get("PYTEST_XDIST_WORKER"):
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        return
+    config.add_cleanup(hold_originals())
+    if required_tiers()[:1] != [Tier.LANDLOCK]:
         return
     folder = tempfile.TemporaryDirectory(prefix="ridgeline-no-bubblewrap-")
     config.add_cleanup(folder.cleanup)
@@ -70,14 +79,20 @@ def _lock_devices_alone(config: pytest.Config) -> None:
         os.environ["RIDGELINE_LOCK_DIR"] = folder.name
 
 
-def _let_threads_sleep(config: pytest.Config) -> None:
-    """Have OpenMP's threads sleep while they wait, where tests run side by side; what is measured has its own variables.
+SIDE_BY_SIDE = {
+    "OMP_NUM_THREADS": "1",  # beside the other workers a second thread waits for one that is not running
+    "OMP_WAIT_POLICY": "PASSIVE",  # and one that a test asks for sleeps meanwhile
+    "MALLOC_MMAP_THRESHOLD_": "33554432",  # a tensor's memory is taken again, not asked of the kernel page by page:
+    "MALLOC_TRIM_THRESHOLD_": "536870912",  # a tenth of the time of the judge's gradings
+}
+"""Variables of processes that tests start side by side; what is measured, and every runner and judge, has its own."""
 
-    Beside the other workers a thread that spins waits for one that is not running: half of the processor time that the
-    tests of the judge's gradings took.
-    """
-    if config.getoption("numprocesses", None):  # the workers inherit it: in their own configuration it comes too late
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+def _share_the_machine(config: pytest.Config) -> None:
+    """Have the workers use a core each; they inherit it, since in their own configuration it comes too late."""
+    if config.getoption("numprocesses", None):
+        for name, value in SIDE_BY_SIDE.items():
+            os.environ.setdefault(name, value)
 
 
 def _read_authorities_once() -> None:
@@ -238,7 +253,10 @@ def _extension(folder: Path, sandbox: Sandbox) -> Path:
     source = (Path(__file__).parent / "cheats" / "torch_extension.cpp").read_text()
     candidate = candidate_of(source, interface="torch")
     compiler = Compiler(sandbox, folder, device)
-    with asyncio.Runner() as runner:
+    # A run in the second tier comes after one in the first, which has built it with all that a candidate gets.
+    is_second = required_tiers() == [Tier.LANDLOCK]
+    fewer = mock.patch.object(header, "_torch_includes", return_value=FEWER_HEADERS) if is_second else nullcontext()
+    with asyncio.Runner() as runner, fewer:
         (build,) = runner.run(compiler.compile_batch([CompileTask(problem=problem, candidate=candidate)]))
     assert build.status is Status.OK, build.log
     assert build.library_path is not None

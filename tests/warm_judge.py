@@ -1,14 +1,13 @@
 """Judges that begin as copies of one process which has imported torch: what is left of a start is the problem's own load.
 
-Run as a program, it is that process: `python -P tests/warm_judge.py FD`. A judge answers on the same socket, in the same
-words and with the same limits and variables as one that is started by itself; it is a child of its keeper, which hands on
-its id and how it ended. So does a process that outlines references. Tests of the command line, of a session and of the
-engine's process start theirs as users do.
+Run as a program, it is that process, one of originals.py: `python -P tests/warm_judge.py FD HELD`. A judge answers on
+the same socket, in the same words and with the same limits and variables as one that is started by itself; it is a child
+of its keeper, which hands on its id and how it ended. So does a process that outlines references. Tests of the command
+line, of a session and of the engine's process start theirs as users do.
 """
 
 from __future__ import annotations
 
-import array
 import contextlib
 import gc
 import json
@@ -20,11 +19,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, NoReturn
 from unittest import mock
+
+if __name__ == "__main__":
+    sys.path.append(str(Path(__file__).parents[1]))
+from tests.originals import REQUEST_BYTES, connected, copy_for_each_request
 
 if TYPE_CHECKING:
     from ridgeline.tools.judge.process import JudgeProcess
@@ -78,52 +81,39 @@ class WarmProcess:
 
 
 class WarmJudges:
-    """The processes that judges are copied from, one for each environment; outlining ones are copies of any of them."""
+    """The processes that judges are copied from, one for each environment; outlining ones are copies of a CPU's."""
 
     def __init__(self) -> None:
-        self._originals: dict[str, tuple[socket.socket, subprocess.Popen[bytes]]] = {}
+        self._originals: dict[str, socket.socket] = {}
         self._lock = threading.Lock()  # a test may judge in two threads
 
     def start(self, fds: tuple[int, int, int], environment: dict[str, str]) -> WarmProcess:
         """Start a judge with its connection, its report of a hang and its log."""
-        key = json.dumps({name: environment[name] for name in sorted(environment) if name != OWN_VARIABLE})
-        return WarmProcess(self._copied(key, environment, Asked(own=environment[OWN_VARIABLE]), fds))
+        return WarmProcess(self._copied(environment, Asked(own=environment[OWN_VARIABLE]), fds))
 
     def outlining(self, words: Sequence[str], *, env: dict[str, str], **_: object) -> WarmProcess:
         """Start a process that outlines references, as `subprocess.Popen` would with pipes for its text."""
         reads, writes = os.pipe()
         reads_answers, writes_answers = os.pipe()
-        key = next(iter(self._originals), json.dumps(env, sort_keys=True))
         flags = [word for word in words if word.startswith("--")]
         try:
-            status = self._copied(key, env, Asked(words=flags, variables=env), (reads, writes_answers))
+            status = self._copied(_cpu_environment(), Asked(words=flags, variables=env), (reads, writes_answers))
         finally:
             os.close(reads)
             os.close(writes_answers)
         return WarmProcess(status, open(writes, "w"), open(reads_answers))
 
-    def _copied(self, key: str, environment: dict[str, str], asked: Asked, fds: Sequence[int]) -> socket.socket:
+    def _copied(self, environment: dict[str, str], asked: Asked, fds: Sequence[int]) -> socket.socket:
         """Ask an original for a copy with these descriptors; returns where its keeper tells of it."""
-        text = json.dumps(asdict(asked)).encode()
+        key = json.dumps({name: environment[name] for name in sorted(environment) if name != OWN_VARIABLE})
+        request = json.dumps(asdict(asked)).encode()
+        assert len(request) < REQUEST_BYTES
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
-            original = self._original(key, environment)
-            descriptors = array.array("i", [*fds, theirs.fileno()])
-            head = len(text).to_bytes(8, "big")
-            original.sendmsg([head], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
-            original.sendall(text)
+            if key not in self._originals:
+                self._originals[key] = connected(__file__, key=key, environment=environment)
+            socket.send_fds(self._originals[key], [request], [*fds, theirs.fileno()])
         return ours
-
-    def _original(self, key: str, environment: dict[str, str]) -> socket.socket:
-        if key not in self._originals:
-            ours, theirs = socket.socketpair()
-            command = [sys.executable, "-P", __file__, str(theirs.fileno())]
-            with theirs:
-                process = subprocess.Popen(
-                    command, env=environment, cwd="/", stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),)
-                )
-            self._originals[key] = ours, process
-        return self._originals[key][0]
 
     @contextlib.contextmanager
     def starting(self) -> Iterator[None]:
@@ -143,9 +133,17 @@ class WarmJudges:
             yield
 
     def close(self) -> None:
-        for connection, process in self._originals.values():
+        for connection in self._originals.values():
             connection.close()
-            process.wait()
+
+
+@cache
+def _cpu_environment() -> dict[str, str]:
+    """Return the variables of a judge of this machine's processor."""
+    from ridgeline.tools.judge import process
+    from ridgeline.tools.machine.devices import detect_device
+
+    return process._environment(SimpleNamespace(device=detect_device("cpu")), Path("/"))
 
 
 def _line(connection: socket.socket) -> bytes:
@@ -221,7 +219,8 @@ def _end_after(act: Callable[[], None]) -> NoReturn:
 
 
 def main() -> None:
-    """Start a copy for each request until the tests' process closes the connection."""
+    """Do the imports, and be in each copy what is asked for."""
+    del sys.path[-1]
     import torch
 
     from ridgeline.tools.judge.worker import __main__, outline_main  # noqa: F401  the import is the point
@@ -231,22 +230,10 @@ def main() -> None:
     export_graph(torch.nn.ReLU(), [torch.ones(1)])  # imports 1200 modules more when it is first called
     outline_main.outline(outline_main._FIRST, PrecisionClass.FP32, with_graph=True)
     gc.freeze()
-    connection = socket.socket(fileno=int(sys.argv[1]))
-    while True:
-        head, fds, _, _ = socket.recv_fds(connection, 8, 4)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:  # keepers that have ended
-                pass
-        if not head:
-            return
-        size, text = int.from_bytes(head, "big"), b""
-        while len(text) < size:
-            text += connection.recv(size - len(text))
-        if os.fork() == 0:
-            connection.close()
-            _end_after(partial(_keep, Asked(**json.loads(text)), fds))
-        for fd in fds:
-            os.close(fd)
+    asked = copy_for_each_request(int(sys.argv[1]), sys.argv[2])
+    if asked is not None:
+        request, fds = asked
+        _end_after(partial(_keep, Asked(**json.loads(request)), fds))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Programs that begin as copies of one Python with its imports done: what is left of a start is the program itself.
 
-Run as a program, it is that Python: `python -P tests/warm_python.py FD MODULE…`. A copy has the arguments, the variables
-and the folder that a Python of its own would have, and ends as one. It is the child of a keeper, a further copy, which
-tells its process id and how it ended; several run side by side.
+Run as a program, it is that Python, one of originals.py: `python -P tests/warm_python.py FD HELD MODULE…`. A copy has
+the arguments, the variables and the folder that a Python of its own would have, and ends as one. It is the child of a
+keeper, a further copy, which tells its process id and how it ended; several run side by side.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Self
 
+if __name__ == "__main__":
+    sys.path.append(str(Path(__file__).parents[1]))
+from tests.originals import REQUEST_BYTES, connected, copy_for_each_request
+
 LIMIT_S = 120.0
-REQUEST_BYTES = 1 << 17
 OPEN_FILES = 256
 """More than the original has open."""
 
@@ -112,13 +115,13 @@ class WarmProgram:
 
 
 class WarmPython:
-    """Starts programs; the Python that they are copies of begins with the first."""
+    """Starts programs; the Python that they are copies of begins with the first of any worker."""
 
     def __init__(self, *modules: str, **variables: str) -> None:
         """Take the modules that it imports, and the variables that these read meanwhile."""
         self._modules = modules
         self._variables = variables
-        self._begun: tuple[socket.socket, subprocess.Popen[bytes]] | None = None
+        self._original: socket.socket | None = None
 
     def run(self, words: Sequence[str], *, env: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
         """Run a program to its end, as `subprocess.run` does; one that takes too long is killed with what it started."""
@@ -140,7 +143,7 @@ class WarmPython:
         stderr: int | None = None,
     ) -> WarmProgram:
         """Start a program, in a process group of its own; `stdout` and `stderr` are those of `subprocess.Popen`."""
-        self._begun = self._begun or self._begin(env)
+        self._original = self._original or self._connected(env)
         request = json.dumps(asdict(Program([*words], env, str(cwd or Path.cwd())))).encode()
         assert len(request) < REQUEST_BYTES
         ours, keepers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -148,36 +151,24 @@ class WarmPython:
         reads_errors, writes_errors = (None, os.dup(writes)) if stderr == subprocess.STDOUT else _output(2, stderr)
         given = [writes, writes_errors, keepers.detach()]
         try:
-            socket.send_fds(self._begun[0], [request], given)
+            socket.send_fds(self._original, [request], given)
         finally:
             for fd in given:
                 os.close(fd)
         return WarmProgram(words, ours, (reads, reads_errors))
 
-    def _begin(self, env: dict[str, str]) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-        """Start the Python that programs are copied from. It ends when the connection is closed."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def _connected(self, env: dict[str, str]) -> socket.socket:
+        """Return a connection to the Python that programs are copied from."""
         clean = {name: value for name, value in env.items() if not name.startswith("PYTHON")}
-        with theirs:
-            fd = theirs.fileno()
-            original = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(fd), *self._modules],
-                env=clean | self._variables,
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                pass_fds=(fd,),
-                start_new_session=True,
-            )
+        key = json.dumps(self._variables, sort_keys=True)
         atexit.register(self.close)
-        return ours, original
+        return connected(__file__, *self._modules, key=key, environment=clean | self._variables)
 
     def close(self) -> None:
-        """End the Python that programs are copied from; the next program begins another one."""
-        if self._begun is not None:
-            connection, original = self._begun
-            connection.close()
-            original.wait()
-            self._begun = None
+        """Leave the Python that programs are copied from to others; the next program finds it again."""
+        if self._original is not None:
+            self._original.close()
+            self._original = None
 
 
 def _output(number: int, asked: int | None) -> tuple[IO[str] | None, int]:
@@ -190,28 +181,20 @@ def _output(number: int, asked: int | None) -> tuple[IO[str] | None, int]:
     return None, os.dup(number if asked is None else asked)
 
 
-def _asked(connection: socket.socket) -> Program | None:
+def _asked(fd: int, held: str) -> Program | None:
     """Return, in a copy, the program that it is to be, and None in the original when the tests have ended."""
-    while True:
-        request, fds, _, _ = socket.recv_fds(connection, REQUEST_BYTES, 3)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        if not request:
-            return None
-        *outputs, told = fds
-        if os.fork() == 0:
-            connection.close()
-            _keep(socket.socket(fileno=told))
-            for number, fd in enumerate(outputs, start=1):
-                os.dup2(fd, number)
-                os.close(fd)
-            # Those of the original know whether its own output can be sought in.
-            sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115  closed by the interpreter's end
-            sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115  as above
-            return Program(**json.loads(request))
-        for fd in fds:
-            os.close(fd)
+    asked = copy_for_each_request(fd, held)
+    if asked is None:
+        return None
+    request, (*outputs, told) = asked
+    _keep(socket.socket(fileno=told))
+    for number, each in enumerate(outputs, start=1):
+        os.dup2(each, number)
+        os.close(each)
+    # Those of the original know whether its own output can be sought in.
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115  closed by the interpreter's end
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115  as above
+    return Program(**json.loads(request))
 
 
 def _keep(told: socket.socket) -> None:
@@ -252,10 +235,11 @@ def _be(program: Program) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[2:]:
+    del sys.path[-1], sys.modules["tests.originals"], sys.modules["tests"]  # a program finds what its own variables say
+    for name in sys.argv[3:]:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # else the copies look through everything at each collection, and at their ends, and copy its pages
-    asked = _asked(socket.socket(fileno=int(sys.argv[1])))
+    asked = _asked(int(sys.argv[1]), sys.argv[2])
     if asked is not None:
         _be(asked)

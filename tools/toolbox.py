@@ -175,6 +175,7 @@ def _tool(name: str, description: str, call: Call) -> BaseTool:
     async def tool(candidate_id: str) -> Answer:
         return await call(candidate_id)
 
+    tool.__annotations__ = {"candidate_id": str, "return": Answer}  # LangChain would compile their text at each call
     return StructuredTool.from_function(
         coroutine=tool,
         name=name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from ridgeline.checkpoints.stored_certificate import (
     TriedShapes,
 )
 from ridgeline.tools.records.error_map import FIGURE_WORDS
+from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import OwnWork, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Status
@@ -96,9 +97,8 @@ def _checks(certificate: StoredCertificate) -> Iterator[Row]:
 def _verdict(verdict: Verdict | None) -> str:
     if verdict is None:
         return "not reached"
-    trials = [t for t in verdict.trials if not t.skipped]
-    skipped = ", ".join(t.name for t in verdict.trials if t.skipped)
-    not_met = f"; not tried: {skipped}" if skipped else ""
+    trials = verdict.trials
+    not_met = _not_tried(verdict.skipped)
     whole = whole_numbers_words([each.to_json() for each in verdict.whole_numbers])
     not_met += f"; {whole}" if whole else ""
     passed = f", {sum(1 for t in trials if t.passed)} of {len(trials)} trials" if trials else ""
@@ -120,9 +120,11 @@ def _timing(timing: Timing) -> str:
     if timing.median_ms is None or timing.speedup is None:
         return f"{timing.status}: {timing.reason}"
     low, high = timing.speedup_ci95 or (float("nan"), float("nan"))
-    skipped = ", ".join(each.name for each in timing.skipped)
-    not_met = f"; not tried: {skipped}" if skipped else ""
-    return f"{timing.median_ms:.4g} ms, {timing.speedup:.3f}x ({low:.3f} to {high:.3f}){not_met}"
+    return f"{timing.median_ms:.4g} ms, {timing.speedup:.3f}x ({low:.3f} to {high:.3f}){_not_tried(timing.skipped)}"
+
+
+def _not_tried(skipped: Sequence[SkippedTrial]) -> str:
+    return f"; not tried: {', '.join(each.name for each in skipped)}" if skipped else ""
 
 
 def _audit(audit: Audited | None) -> str:

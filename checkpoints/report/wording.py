@@ -168,11 +168,11 @@ def unproven_words(best: Best) -> str:
 
     A ratio whose 95 % interval includes 1 leaves open which of the two is the faster one.
     """
-    eager, seed = best.get("speedup_ci95"), best.get("speedup_vs_seed_ci95")
+    eager, over_seed = best.get("speedup_ci95"), best.get("speedup_vs_seed_ci95")
     over = ["it"] if eager and eager[0] <= 1 <= eager[1] else []
-    if seed and seed[0] <= 1 and best.get("origin") != "seed":
+    if over_seed and over_seed[0] <= 1 and best.get("origin") != "seed":
         figure = interval_words(best, "speedup_vs_seed")
-        if seed[1] < 1:
+        if over_seed[1] < 1:
             return "; ".join(
                 [*(f"no proven gain over {name}" for name in over), f"slower than the best seed kernel: {figure}"]
             )

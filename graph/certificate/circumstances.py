@@ -26,7 +26,9 @@ def circumstances(context: SearchContext, candidate: Candidate) -> dict[str, Any
         "problem": context.problem.name,
         "tolerance": target.told_tolerance,
         "device": target.device.to_json(),
-        "cores_in_use_by_others": None if context.cores_in_use is None else round(context.cores_in_use(), 2),
+        "cores_in_use_by_others": None
+        if context.measuring.cores_in_use is None
+        else round(context.measuring.cores_in_use(), 2),
         "versions": {
             "ridgeline": __version__,
             "judge": str(JUDGE_VERSION),

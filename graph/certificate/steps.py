@@ -233,7 +233,7 @@ def _expect_steady_gain(context: SearchContext, certificate: Certificate) -> Non
 
 async def _baselines(context: SearchContext, certificate: Certificate) -> None:
     """Measure all of PyTorch's own times again, once for the elites of one search; a mode at a time, for a stop."""
-    await context.engine.reopen_baselines(again=True)
+    await context.measuring.engine.reopen_baselines(again=True)
     task = BaselineTask(problem=context.described, again=True, eager_only=True)
     measured = await context.measure(task)
     while measured.pending:
@@ -264,30 +264,32 @@ async def _compare(context: SearchContext, certificate: Certificate) -> str:
     """Compare with the fastest seed kernel in one alternating run; a tie is reported, not failed."""
     standings = await asyncio.to_thread(read_standings, context.archive)
     winner = certificate.standing.candidate
-    seed = next((s for s in standings if s.candidate.origin is Origin.SEED and s.candidate.id != winner.id), None)
-    if seed is None:
+    seed_kernel = next(
+        (s for s in standings if s.candidate.origin is Origin.SEED and s.candidate.id != winner.id), None
+    )
+    if seed_kernel is None:
         return await asyncio.to_thread(_without_seed, context, winner.id)
-    certificate.seed_id = seed.candidate.id
-    seed_build = await context.measure(CompileTask(problem=context.described, candidate=seed.candidate))
+    certificate.seed_id = seed_kernel.candidate.id
+    seed_build = await context.measure(CompileTask(problem=context.described, candidate=seed_kernel.candidate))
     if seed_build.status is not Status.OK:
-        reason = f"not compared with {seed.candidate.id}, which does not build: {seed_build.reason}"
+        reason = f"not compared with {seed_kernel.candidate.id}, which does not build: {seed_build.reason}"
         warn(reason)
         return reason
     task = CompareTask(
         problem=context.described,
         first=winner,
         first_build=certificate.built,
-        second=seed.candidate,
+        second=seed_kernel.candidate,
         second_build=seed_build,
     )
     found = await context.measure(task)
     if isinstance(found, FailedComparison):
-        failed = "one of the two" if found.at_fault is None else (winner, seed.candidate)[found.at_fault].id
-        reason = f"not compared with {seed.candidate.id}: {failed} failed: {found.reason}"
+        failed = "one of the two" if found.at_fault is None else (winner, seed_kernel.candidate)[found.at_fault].id
+        reason = f"not compared with {seed_kernel.candidate.id}: {failed} failed: {found.reason}"
         warn(reason)
         return reason
     certificate.versus_seed = found
-    return f"{1 / found.ratio:.2f}x as fast as {seed.candidate.id}"
+    return f"{1 / found.ratio:.2f}x as fast as {seed_kernel.candidate.id}"
 
 
 async def _own_work(context: SearchContext, certificate: Certificate) -> str | None:

@@ -21,8 +21,8 @@ from ridgeline.graph.hosting.settings import HostedSearch, request_of
 from ridgeline.graph.hosting.thread import is_over, result_of_ended
 from ridgeline.graph.search.events import from_here, telling
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.ending import end_search, recorded
-from ridgeline.graph.session.opening import hold
+from ridgeline.graph.session.last_record import end_search, recorded
+from ridgeline.graph.session.opened_search import hold
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import EngineError, InputError, NotBegun
 from ridgeline.tools.records.vocabulary import RunState

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from ridgeline.graph.library.blocking import run_blocking
 from ridgeline.graph.session.arguments import checked, model_names
-from ridgeline.graph.session.opening import OnEvent
+from ridgeline.graph.session.opened_search import OnEvent
 from ridgeline.graph.session.options import RUNS, SearchRequest
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.problem import ProblemName

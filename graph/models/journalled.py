@@ -80,12 +80,12 @@ class JournalledModels:
         self._pool = pool
         self._journal = journal
         self._texts = KeptTexts(journal.archive)
-        self._allowance = allowance or Allowance(journal)
-        self._later = later or LaterReplies(
+        self.allowance = allowance or Allowance(journal)
+        self.later = later or LaterReplies(
             mailbox=Mailbox(journal),
-            batches=Batches(journal, self._allowance, pool.find),
+            batches=Batches(journal, self.allowance, pool.find),
             journal=journal,
-            allowance=self._allowance,
+            allowance=self.allowance,
         )
         self._is_stopping = is_stopping
         self.sending = 0  # calls in flight
@@ -216,11 +216,11 @@ class JournalledModels:
 
         It reserves no room in the budget and has no deadline: what an answer uses it states itself.
         """
-        post = self._later.mailbox.post
+        post = self.later.mailbox.post
         waiting = await asyncio.to_thread(post, call_id, model, request, prompt=prompt, sha256=sha256)
-        stored = await (self._later.reply(waiting) if waiting else asyncio.to_thread(self._journal.stored, call_id))
+        stored = await (self.later.reply(waiting) if waiting else asyncio.to_thread(self._journal.stored, call_id))
         if stored is None:
-            raise RunError(f"{self._later.mailbox.path}: {call_id} waits no more, and has no answer")
+            raise RunError(f"{self.later.mailbox.path}: {call_id} waits no more, and has no answer")
         return _from_journal(stored)
 
     async def _batched_answer(
@@ -233,8 +233,8 @@ class JournalledModels:
         sha256: str,
     ) -> bytes:
         """Put a call among those that go into a batch, and return its answer as it arrived."""
-        post = self._later.batches.post
-        await self._later.arrived(await asyncio.to_thread(post, call_id, model, request, prompt=prompt, sha256=sha256))
+        post = self.later.batches.post
+        await self.later.arrived(await asyncio.to_thread(post, call_id, model, request, prompt=prompt, sha256=sha256))
         kept = await asyncio.to_thread(self._texts.unread_answer, call_id)
         if kept is None:
             raise RunError(f"{self._journal.path}: {call_id} waits no more, and has no answer")
@@ -249,7 +249,7 @@ class JournalledModels:
             yield
             return
         sent = f"{prompt}{request.partial}"
-        async with self._allowance.reserved(model.name, tariff_of(model), purpose_of(request), sent):
+        async with self.allowance.reserved(model.name, tariff_of(model), purpose_of(request), sent):
             yield
 
     async def _answer(
@@ -269,19 +269,19 @@ class JournalledModels:
             call_id=call_id,
             keep=lambda body: asyncio.to_thread(self._texts.keep_answer, call_id, body),
             kept=kept,
-            left_s=self._allowance.left_s,
+            left_s=self.allowance.left_s,
             is_stopping=self._is_stopping,
         )
         token = IN_HAND.set(call)
         self.sending += 1
         try:
-            async with self._allowance.deadline() if kept is None else contextlib.nullcontext():
+            async with self.allowance.deadline() if kept is None else contextlib.nullcontext():
                 reply = await self._send(model, request)
         except RidgelineError as error:
             usage = error.usage.to_json() if isinstance(error, ModelUnavailable) else None
             await asyncio.to_thread(self._journal.fail, call_id, str(error), usage)
             if isinstance(error, OutOfBudget):
-                self._allowance.end(str(error))
+                self.allowance.end(str(error))
             raise
         finally:
             self.sending -= 1

@@ -30,6 +30,18 @@ class ReplyPending(Exception):
         self.request = request
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The way in which a search waits for a pending reply."""
+
+    is_deferred: bool = False  # one of a mailbox is the graph's interrupt; else it is waited for alive
+    is_parking: bool = False  # so is one of a batch, which no host could answer: the session ends once all else is done
+    tell: Callable[[Sequence[WaitingRequest]], None] | None = None  # gets what is waited for alive when that changes
+
+
+ALIVE = Waiting()
+
+
 @dataclass(slots=True, kw_only=True)
 class LaterReplies:
     """The replies that a search waits for.
@@ -41,11 +53,9 @@ class LaterReplies:
     batches: Batches
     journal: Journal
     allowance: Allowance
-    is_deferred: bool = False  # a pending reply of a mailbox is the graph's interrupt
-    is_parking: bool = False  # so is one of a batch, which no host could answer
+    waiting: Waiting = ALIVE
     is_stopping: Callable[[], bool] = lambda: False
     is_busy: Callable[[], bool] = lambda: False  # the search works beside the requests that wait
-    tell: Callable[[Sequence[WaitingRequest]], None] | None = None  # gets what waits whenever that changes
     waited_s: float = 0.0  # of the time in which nothing was done but wait for a mailbox
     _futures: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     _requests: dict[str, WaitingRequest] = field(default_factory=dict)  # of the futures
@@ -62,12 +72,12 @@ class LaterReplies:
             ReplyPending: nobody has, and replies are deferred.
             NotBegun: a stop was asked for meanwhile; the request waits on.
         """
-        if self.is_deferred:
+        if self.waiting.is_deferred:
             await asyncio.to_thread(self.mailbox.take_up)
         else:
             await self._answered(request)
         stored = await asyncio.to_thread(self.journal.stored, request.id)
-        if stored is None and self.is_deferred:
+        if stored is None and self.waiting.is_deferred:
             raise ReplyPending(request)
         return stored
 
@@ -79,7 +89,7 @@ class LaterReplies:
             OutOfBudget: the search's time is over, and the call waits on; or the call does not fit, and was not sent.
             ModelError, ModelUnavailable: as the provider's client does.
         """
-        if self.is_parking:
+        if self.waiting.is_parking:
             raise ReplyPending(request)
         async with self.allowance.deadline():
             await self._answered(request)
@@ -151,6 +161,6 @@ class LaterReplies:
         return set(self.journal.ids("waiting"))
 
     def _tell(self, ids: tuple[str, ...]) -> None:
-        if self.tell is not None and ids != self._told:
-            self.tell([self._requests[call_id] for call_id in ids])
+        if self.waiting.tell is not None and ids != self._told:
+            self.waiting.tell([self._requests[call_id] for call_id in ids])
         self._told = ids

@@ -63,13 +63,13 @@ async def _describe(context: SearchContext) -> None:
 
     A refusal comes before it is set, so that a new search leaves no run folder.
     """
-    described = context.target.described(await context.engine.submit(DescribeTask(problem=context.target)))
+    described = context.target.described(await context.measuring.engine.submit(DescribeTask(problem=context.target)))
     ensure_covered(context, described)
     context.described_target = described
 
 
 async def _baselines(context: SearchContext) -> Baselines:
-    found = await context.engine.submit(BaselineTask(problem=context.described, eager_only=True))
+    found = await context.measuring.engine.submit(BaselineTask(problem=context.described, eager_only=True))
     best = found.best()
     if best is None or best.median_ms is None:
         errors = "; ".join(f"{b.name}: {b.error}" for b in found.entries)

@@ -83,7 +83,7 @@ def _at_once(context: SearchContext) -> int:
     """Return how many points may be under way at once; with a limit on time, as many as may overshoot the limit."""
     if context.budget.wall_s is None and context.budget.gpu_s is None:
         return sys.maxsize  # no limit on time: the engine may queue all of them
-    return context.devices + BATCH  # each device times one while the builds for the next run side by side
+    return context.measuring.devices + BATCH  # each device times one while the builds for the next run side by side
 
 
 def _shared(context: SearchContext, elites: Sequence[str], trials: int) -> tuple[list[Candidate], list[int]]:
@@ -160,7 +160,7 @@ def _trials(context: SearchContext, candidates: list[Candidate]) -> dict[str, Me
     found = {}
     for candidate in candidates:
         evaluation = context.archive.evaluation(candidate.id, Purpose.TUNE)
-        if evaluation is not None or (candidate.id, Purpose.TUNE) in context.unjudged:
+        if evaluation is not None or (candidate.id, Purpose.TUNE) in context.measuring.unjudged:
             found[candidate.id] = MeasuredPoint(
                 point=candidate.tunables, speedup=evaluation.speedup if evaluation else None
             )

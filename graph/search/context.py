@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ridgeline.graph.models.allowance import Allowance
 from ridgeline.graph.models.batch.batches import Batches
 from ridgeline.graph.models.journalled import JournalledModels
-from ridgeline.graph.models.later_replies import LaterReplies
+from ridgeline.graph.models.later_replies import ALIVE, LaterReplies, Waiting
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.search.families import family_of
 from ridgeline.graph.search.repairs.sibling_repairs import SiblingRepairs
-from ridgeline.graph.search.running.pauses import Pauses
+from ridgeline.graph.search.running.measuring import Measuring
 from ridgeline.graph.search.running.working_time import WorkingTime
 from ridgeline.graph.search.shape.ablation import Ablation
 from ridgeline.graph.search.shape.plan import Plan, derived_seed, make_plan
@@ -24,22 +23,18 @@ from ridgeline.tools.build.interfaces import entry_declaration, problem_header
 from ridgeline.tools.errors import EngineError, NotBegun, RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from langgraph.prebuilt import ToolNode
+    from collections.abc import Callable
 
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.checkpoints.bank import Bank
     from ridgeline.checkpoints.calls.journal import Journal
-    from ridgeline.graph.models.mailbox.request import WaitingRequest
     from ridgeline.graph.models.pool import ModelPool
     from ridgeline.graph.models.recorded_answers import Answers
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
     from ridgeline.tools.engine import Task
     from ridgeline.tools.records.problem import DescribedTarget, DeviceFact, Target
     from ridgeline.tools.records.results import Baselines
-    from ridgeline.tools.records.vocabulary import Purpose, RunState
-    from ridgeline.tools.remembering import RememberingEngine
+    from ridgeline.tools.records.vocabulary import RunState
 
 R = TypeVar("R")
 
@@ -51,9 +46,9 @@ Finish: TypeAlias = "Callable[[SearchContext, RunState], object]"
 class SearchContext:
     """Everything a search needs besides its state.
 
-    The baseline node sets `described_target` and `facts`, which a resumed search brings along. `toolboxes`, `unjudged` and
-    `ideas_not_tried` fill, `compiled` is begun and joined, `thread_id` is set once. No other field is set during a search;
-    what `allowance`, `later`, `working` and `pauses` count changes inside them.
+    The baseline node sets `described_target` and `facts`, which a resumed search brings along. `ideas_not_tried` fills,
+    `thread_id` is set once. No other field is set during a search; what `measuring`, `journalled_models` and `working` hold
+    changes inside them.
     """
 
     problem: ProblemSpec
@@ -62,65 +57,48 @@ class SearchContext:
     facts: tuple[DeviceFact, ...] = ()  # the device's table, as models are shown it; the same on every resume
     archive: Archive
     journal: Journal
-    engine: RememberingEngine
+    measuring: Measuring
     models: ModelPool
     settings: SearchSettings
     budget: Budget
     bank: Bank | None = None
     rng_seed: int = 0
-    interrupts: bool = False  # a mailbox's pending reply is LangGraph's interrupt; else the search waits for it alive
-    parks: bool = False  # so is a batch's: its session ends once nothing else is left to do
+    waiting: Waiting = ALIVE
     # a stop was asked for: no provider and no reply is waited for longer
     is_stopping: Callable[[], bool] = lambda: False
-    tell_waiting: Callable[[Sequence[WaitingRequest]], None] | None = None  # gets what is waited for alive
-    allowance: Allowance = field(init=False)
-    later: LaterReplies = field(init=False)
     journalled_models: JournalledModels = field(init=False)
     sibling_repairs: SiblingRepairs = field(init=False)
-    started_s: float = field(default_factory=time.monotonic)
-    wall_before_s: float = 0.0  # of earlier sessions of the same search
     working: WorkingTime = field(default_factory=WorkingTime)
-    toolboxes: dict[Purpose, ToolNode] = field(default_factory=dict)  # made at their first use
-    unjudged: set[tuple[str, Purpose]] = field(default_factory=set)  # candidates that the engine failed on this session
     ideas_not_tried: set[str] = field(default_factory=set)  # the user's, of which this session was warned
-    is_away: bool = False  # its device is on another machine: what needs it waits, and the search parks
-    devices: int = 1  # measurements that the engine makes side by side
-    pauses: Pauses = field(default_factory=Pauses)
-    compiled: asyncio.Task[None] | None = None  # times PyTorch's compiled configurations while models think
     certifies: bool = True  # False: its times are replayed, and nothing can be measured again
     recorded: Answers | None = None  # in a replay: what was
     finish: Finish | None = None  # writes the run's files; None: nobody does, and `certify` stores how it ended
     thread_id: str | None = None  # of the host's thread that runs it, once one has begun
-    cores_in_use: Callable[[], float] | None = None  # cores that other programs use here; None: measured elsewhere
 
     def __post_init__(self) -> None:
         self.sibling_repairs = SiblingRepairs(is_stopping=self.is_stopping)
-        self.allowance = Allowance(self.journal, self.budget, wall_used_s=lambda: self.wall_s)
-        self.later = LaterReplies(
+        allowance = Allowance(self.journal, self.budget, wall_used_s=lambda: self.wall_s)
+        later = LaterReplies(
             mailbox=Mailbox(self.journal),
-            batches=Batches(self.journal, self.allowance, self.models.find),
+            batches=Batches(self.journal, allowance, self.models.find),
             journal=self.journal,
-            allowance=self.allowance,
-            is_deferred=self.interrupts,
-            is_parking=self.parks,
+            allowance=allowance,
+            waiting=self.waiting,
             is_stopping=self.is_stopping,
             is_busy=self._is_busy,
-            tell=self.tell_waiting,
         )
         self.journalled_models = JournalledModels(
-            self.models, self.journal, self.allowance, later=self.later, is_stopping=self.is_stopping
+            self.models, self.journal, allowance, later=later, is_stopping=self.is_stopping
         )
 
     def _is_busy(self) -> bool:
         """Say whether the search works beside the replies that it waits for."""
-        is_timing = self.compiled is not None and not self.compiled.done()
-        return bool(self.pauses.steps or is_timing or self.journalled_models.sending)
+        return self.measuring.is_busy or bool(self.journalled_models.sending)
 
     @property
     def wall_s(self) -> float:
         """Return the seconds that the search took so far, without those in which it only waited for a mailbox."""
-        now_s = time.monotonic()
-        return self.wall_before_s + now_s - self.started_s - self.later.waited_s - self.working.rested_s(now_s)
+        return self.working.all_s - self.journalled_models.later.waited_s
 
     @property
     def described(self) -> DescribedTarget:
@@ -174,7 +152,7 @@ class SearchContext:
             NotBegun: a stop was asked for.
         """
         self.check_stop()
-        return await self.engine.submit(task)
+        return await self.measuring.engine.submit(task)
 
     def check_stop(self) -> None:
         """Raise NotBegun once a stop was asked for: what would follow is left to the resumed search."""

@@ -35,10 +35,12 @@ async def has_answers(
     """
     from ridgeline.graph.search.judging.compiled import finish_compiled
 
-    await context.later.batches.look(is_quiet=True, at_once=True)  # a batch is under way while PyTorch is timed
+    await context.journalled_models.later.batches.look(
+        is_quiet=True, at_once=True
+    )  # a batch is under way while PyTorch is timed
     with telling(on_event or (lambda _: None)):  # no node runs, whose stream would take events
         await finish_compiled(context)
-    await take_up(context.later)
+    await take_up(context.journalled_models.later)
     return not set(asked) <= set(await run_whole(context.journal.ids, "waiting"))
 
 

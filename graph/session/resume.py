@@ -105,7 +105,7 @@ async def input_of(
         return {"max_rounds": max_rounds} if max_rounds else {}
     if snapshot.tasks:  # not `next`, which leaves out a task that ended just before the search was cut
         return None  # any input would begin the graph anew
-    if context.is_away:  # a certificate that is dropped here could not be given again
+    if context.measuring.is_away:  # a certificate that is dropped here could not be given again
         if on_event is not None:
             on_event({"event": "warning", "message": "this search is over, and goes on only where its device is"})
         return RunState(outcome_of(snapshot.values))

@@ -1,6 +1,6 @@
 """One search in its run folder under a checkpointer of its own: the graph's stream, and the result.
 
-The command line and the library come through here; a host's graph comes through opening.py, which this uses too.
+The command line and the library come through here; a host's graph comes through opened_search.py, which this uses too.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.saver import open_saver, prune
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.ending import end_search, recorded
 from ridgeline.graph.session.host_config import apart_from_host, checked_config
-from ridgeline.graph.session.opening import OnEvent, hold
+from ridgeline.graph.session.last_record import end_search, recorded
+from ridgeline.graph.session.opened_search import OnEvent, hold
 from ridgeline.graph.session.parking import has_answers, take_up
 from ridgeline.graph.session.resume import input_of
 from ridgeline.graph.state import outcome_of
@@ -119,7 +119,7 @@ async def _stream(
 
     graph = make_graph()
     graph.checkpointer = saver
-    await take_up(context.later)
+    await take_up(context.journalled_models.later)
     with record_errors(search.run_dir / CHECKPOINTS):
         snapshot = await graph.aget_state(_THREAD)
         if snapshot.created_at is not None and not snapshot.tasks:

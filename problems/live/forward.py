@@ -260,11 +260,11 @@ def _guards(given: Sequence[Argument]) -> Iterator[str]:
         if not each.is_fixed:
             yield f"{each.name} = torch.as_tensor({each.name}, dtype=torch.float64)"
         else:
-            yield f"if {_is_another(each)}:"
+            yield f"if {_condition_that_differs(each)}:"
             yield f'    raise ValueError("{each.name} is {each.value!r} here, as in the example")'
 
 
-def _is_another(argument: Argument) -> str:
+def _condition_that_differs(argument: Argument) -> str:
     """Return the condition that an argument is not the value that the program holds."""
     if argument.value is None:
         return f"{argument.name} is not None"

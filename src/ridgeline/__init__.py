@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.library.run import Run, RunCandidate, RunIdea, RunRound, open_run
     from ridgeline.graph.library.search import asearch, search
     from ridgeline.graph.library.winner import load
-    from ridgeline.graph.session.opening import open_context
+    from ridgeline.graph.session.opened_search import open_context
     from ridgeline.graph.session.options import SearchRequest as SearchOptions
     from ridgeline.graph.session.outputs import SearchResult
     from ridgeline.graph.session.session import run_search
@@ -97,7 +97,7 @@ _HOMES = {
     "search_node": ("ridgeline.graph.hosting.node", "search_node"),
     "SearchOptions": ("ridgeline.graph.session.options", "SearchRequest"),
     "SearchResult": ("ridgeline.graph.session.outputs", "SearchResult"),
-    "open_context": ("ridgeline.graph.session.opening", "open_context"),
+    "open_context": ("ridgeline.graph.session.opened_search", "open_context"),
     "run_search": ("ridgeline.graph.session.session", "run_search"),
     "Evaluation": ("ridgeline.graph.library.evaluation", "Evaluation"),
     "aevaluate": ("ridgeline.graph.library.evaluation", "aevaluate"),

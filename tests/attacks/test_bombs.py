@@ -48,6 +48,7 @@ def test_a_fork_bomb_is_contained(sandbox: Sandbox, confine: Confine, live: Live
             most = max(most, len(live()))
             time.sleep(0.05)
         ended = process.wait()
+    # where the kernel refuses further processes, the watch never sees too many, and the time ends it
     assert ended.limit in ("processes", "wall"), ended
     assert most <= 64 + 2 + BORN_MEANWHILE
     assert gone(live)

@@ -7,6 +7,6 @@ from importlib import import_module
 import pytest
 
 
-@pytest.mark.parametrize(("memory_gb", "rows"), [(85, 16384), (150, 32768), (400, 65536), (1, 256)])
+@pytest.mark.parametrize(("memory_gb", "rows"), [(85, 8192), (150, 16384), (400, 32768), (1, 64)])
 def test_a_size_is_halved_until_the_device_has_room_for_it(memory_gb: int, rows: int) -> None:
     assert import_module("plain_loop").fitted(65536, 32768, memory_gb * 10**9) == rows

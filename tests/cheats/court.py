@@ -7,6 +7,7 @@ import importlib.util
 import socket
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -21,9 +22,10 @@ from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.timed_side import WarmUp
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.problem import DescribedTarget, Target
+from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Purpose, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Purpose, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 from tests.candidates import candidate_of
 
@@ -36,7 +38,7 @@ VARIANTS = {"loaded": ("given", {"DELAY_S": 0.005})}
 
 Found = Build | Verdict | Timing
 
-USUAL = TimingSettings.for_purpose(Purpose.SEARCH)
+USUAL = TimingSettings.for_purpose(Purpose.SEARCH, DeviceKind.CPU)
 TO_PASS = replace(USUAL, warm_up=WarmUp(seconds=0.1), rule=replace(USUAL.rule, largest=USUAL.rule.smallest))
 """For an honest candidate that has to be timed: every check of a timing, in the fewest pairs of blocks that a search makes."""
 
@@ -115,15 +117,27 @@ class Court:
                 source = source.replace(word, aim)
             self.candidates[name] = self._candidate(name, source, language)
 
-    def _build_of(self, name: str) -> Build:
-        """Return a candidate's build, made in one batch with those of all others of its problem."""
+    def _build_of(self, name: str, stage: Stage) -> Build:
+        """Return a candidate's build, made in one batch with those of all others of its problem.
+
+        What is to be timed needs the reference in a runner too, which imports torch meanwhile.
+        """
         if name not in self.builds:
             reference, problem = self.reference_of(name), self.problem_of(name)
             batch = [n for n in self.candidates if n not in self.builds and self.reference_of(n) == reference]
             tasks = [CompileTask(problem=problem, candidate=self.candidates[n]) for n in batch]
-            builds = asyncio.run(Compiler(self.sandbox, self.folder, self.device).compile_batch(tasks))
+            compiler = Compiler(self.sandbox, self.folder, self.device)
+            with ThreadPoolExecutor(1) as beside:
+                begun = beside.submit(self._begin_reference, problem) if stage is Stage.TIME else None
+                builds = asyncio.run(compiler.compile_batch(tasks))
+            if begun is not None:
+                begun.result()
             self.builds |= dict(zip(batch, builds, strict=True))
         return self.builds[name]
+
+    def _begin_reference(self, problem: DescribedTarget) -> None:
+        """Time nothing yet, but have the reference ready to be timed, as it is where a search judges a candidate."""
+        self.evaluator._session(problem).reference(problem, ReferenceMode.EAGER)
 
     def _candidate(self, name: str, source: str, language: str) -> Candidate:
         return candidate_of(source, name=name, language=language, interface=self.interface)
@@ -138,7 +152,7 @@ class Court:
 
     def judge(self, name: str, stage: Stage, settings: TimingSettings = USUAL) -> Found:
         """Take a candidate as far as the stage, or to where it fails."""
-        build, candidate, problem = self._build_of(name), self.candidates[name], self.problem_of(name)
+        build, candidate, problem = self._build_of(name, stage), self.candidates[name], self.problem_of(name)
         if stage is Stage.BUILD or build.status is not Status.OK:
             return build
         verdict = self.evaluator.verify(VerifyTask(problem=problem, candidate=candidate, build=build))

@@ -2,8 +2,7 @@
 // library has them all: its tests choose by the argument `mode`, or write a cheat's name over `chosen` in a copy of it.
 // None of them is about speed, and they build faster so:
 // flags: -O1
-#include <torch/extension.h>
-
+#include <ATen/Parallel.h>
 #include <pybind11/eval.h>
 #include <signal.h>
 #include <string.h>

@@ -88,6 +88,23 @@ def test_infinite_error_of_a_trial_comes_back_infinite(archive: Archive) -> None
     assert row == {"rel_error": "inf"}
 
 
+def test_a_certificate_of_an_earlier_version_tells_the_trials_that_ran_from_those_that_did_not(filled: Archive) -> None:
+    certificate = filled.certificate_json()
+    assert certificate is not None
+    ran = certificate["verification"]["trials"]
+    not_run = {"name": "not_varied mask", "rel_error": 0.0, "gate": 0.0, "passed": True, "skipped": "always these"}
+    earlier = {**certificate["verification"], "trials": [*ran, not_run]}
+    del earlier["skipped"]
+    verdicts = {"verification": earlier, "sanitizer": {"build": "address", "verdict": earlier}}
+    filled.save_certificate(certificate | verdicts)
+    stored, content = filled.certificate(), filled.certificate_json()
+    assert stored is not None and stored.verification is not None and content is not None
+    assert [each.name for each in stored.verification.skipped] == ["not_varied mask"]
+    for written in (content["verification"], content["sanitizer"]["verdict"]):
+        assert written["trials"] == ran
+        assert written["skipped"] == [{"name": "not_varied mask", "reason": "always these", "label": "not_varied"}]
+
+
 def test_candidates_are_found_by_round_idea_and_origin(filled: Archive) -> None:
     assert [c.id for c in filled.candidates(round=2, idea_id="r2i1")] == ["r2i1v0a0", "r2i1v1a0"]
     assert [c.id for c in filled.candidates(origin=Origin.SEED)] == ["seed-naive", "seed-fused"]

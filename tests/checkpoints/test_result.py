@@ -28,7 +28,7 @@ from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.keys import comparison_key
 from ridgeline.tools.records.problem import SkippedTrial, WholeRange
-from ridgeline.tools.records.results import Comparison, FailedComparison, Trial, Verdict
+from ridgeline.tools.records.results import Comparison, FailedComparison, Verdict
 from ridgeline.tools.records.vocabulary import Label, PrecisionClass, Purpose, ReasonCode, Status
 
 EVALUATE_FIELDS = (
@@ -142,8 +142,8 @@ def test_an_infinite_error_is_null_in_the_contracts(story: SimpleNamespace) -> N
 
 def test_what_no_kernel_meets_is_told_with_its_reason(story: SimpleNamespace) -> None:
     ok = story.ok("k", 1.5)
-    mask = Trial(name="not_varied mask", rel_error=0.0, gate=0.0, passed=True, skipped="always these")
-    verdict = dataclasses.replace(ok.verdict, trials=(mask,), labels=(Label.NOT_VARIED,))
+    mask = SkippedTrial(name="not_varied mask", reason="always these", label=Label.NOT_VARIED)
+    verdict = dataclasses.replace(ok.verdict, skipped=(mask,), labels=(Label.NOT_VARIED,))
     timing = dataclasses.replace(ok.timing, skipped=(SkippedTrial(name="timed row_scaled", reason="out of range"),))
     line = evaluation_line("k.cpp", dataclasses.replace(ok, verdict=verdict, timing=timing), story.baselines())
     assert line["skipped"] == [

@@ -13,6 +13,7 @@ from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.graph.build import make_graph
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.search.context import SearchContext, stored_target
+from ridgeline.graph.search.running.measuring import Measuring
 from ridgeline.problems.spec import Budget, ProblemSpec, load_problem
 from ridgeline.tools.remembering import RememberingEngine
 from tests.graph.memory_engine import MemoryEngine, seed_kernel, target
@@ -69,7 +70,7 @@ class Search:
             facts=self.archive.run().facts or (),
             archive=self.archive,
             journal=Journal(self.archive),
-            engine=RememberingEngine(self.engine, self.archive, target=target()),
+            measuring=Measuring(engine=RememberingEngine(self.engine, self.archive, target=target())),
             models=ModelPool(models or (self.model,)),
             settings=problem.search,
             budget=budget or Budget(),

@@ -44,4 +44,5 @@ def test_a_search_on_a_full_disk_ends_in_one_line_and_is_resumed_with_all_that_w
     assert "round 1/1" in said["first.out"]
     assert (said["second.code"].strip(), said["second.err"]) == ("0", "")
     assert "skipped, because it is stored: " in said["second.out"] and "1 evaluation" in said["second.out"]
+    # whether its one kernel gains is measured: a busy machine may prove no gain
     assert json.loads(said["result.json"])["state"] in {"finished", "no_gain"} and said["best.cpp"]

@@ -100,7 +100,7 @@ def test_killed_search_finishes_every_branch_and_repeats_only_what_was_in_flight
     deaths = [run.live_and_die(steps, after_s) for steps, after_s in lives]
     result = run.finish()
 
-    assert result["state"] in {"finished", "no_gain"}
+    assert result["state"] in {"finished", "no_gain"}  # a gain is measured: a busy machine may prove none
     assert len(result["history"]) == ROUNDS
     branches = ROUNDS * IDEAS * IMPLEMENTATIONS
     assert branches <= result["candidates"] <= 2 * branches  # each may be repaired once: a busy machine fails a timing

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 from ridgeline.tools.errors import (
     BadReferenceError,
@@ -35,14 +36,12 @@ from ridgeline.tools.judge.messages import (
     operation,
 )
 from ridgeline.tools.judge.outline_process import explain_no_room
-from ridgeline.tools.judge.replies import Failed, Place
+from ridgeline.tools.judge.replies import Failed, Loaded, ProblemFacts, RegionForm
 from ridgeline.tools.machine.devices import measurement_cores
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.python_env import compute_environment, python_command, python_path
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.finding import Finding
-from ridgeline.tools.records.module_contract import ModuleContract
-from ridgeline.tools.records.problem import Description, Device, SkippedTrial, Target
+from ridgeline.tools.records.problem import Device, SkippedTrial, Target
 from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.wording import own_wording
 
@@ -63,28 +62,29 @@ def judge_command(connection_fd: int, hang_fd: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedRegion:
+class SharedRegion(RegionForm):
     """One region of the judge's memory: a descriptor to hand to a runner."""
 
     fd: int
-    size_bytes: int
-    writable: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedProblem:
-    """A problem that the judge has loaded: its description, and where its tensors lie."""
+class LoadedProblem(ProblemFacts):
+    """A problem that the judge has loaded, with its memory."""
 
-    description: Description
-    n_sets: int
     regions: tuple[SharedRegion, ...]
-    places: tuple[Place, ...]  # signature order, tensors only
-    trials: tuple[str, ...]
-    degenerate: Finding | None  # None when a kernel has work to do
-    scalars: tuple[float, ...] = ()  # of the trial `scalars`, in the order of the signature
-    reference_module: ModuleContract | None = None  # how a runner makes and calls the reference; None where none can
-    timed_kinds: tuple[str, ...] = ()  # of contents, each of which every measurement of a candidate has to have
-    left_out: tuple[SkippedTrial, ...] = ()  # kinds that were among these until the reference refused them
+    left_out: tuple[SkippedTrial, ...] = ()  # kinds that were among `timed_kinds` until the reference refused them
+
+    @classmethod
+    def of(cls, loaded: Loaded, descriptors: Sequence[int]) -> Self:
+        """Return the problem of a reply, with the descriptors that came beside it."""
+        forms = zip(descriptors, loaded.regions, strict=True)
+        return cls(
+            **{each.name: getattr(loaded, each.name) for each in fields(ProblemFacts)},
+            regions=tuple(
+                SharedRegion(fd=fd, size_bytes=form.size_bytes, writable=form.writable) for fd, form in forms
+            ),
+        )
 
 
 class _KilledError(NoRoomError):
@@ -194,20 +194,7 @@ class JudgeProcess:
             graph_folder=str(graphs),
         )
         loaded = self.ask(request, timeout_s=max(limit_s, 1.0))
-        forms = zip(self._connection.descriptors, loaded.regions, strict=True)
-        return LoadedProblem(
-            description=loaded.description,
-            n_sets=loaded.n_sets,
-            regions=tuple(
-                SharedRegion(fd=fd, size_bytes=form.size_bytes, writable=form.writable) for fd, form in forms
-            ),
-            places=loaded.places,
-            trials=loaded.trials,
-            degenerate=loaded.degenerate,
-            scalars=loaded.scalars,
-            reference_module=loaded.reference_module,
-            timed_kinds=loaded.timed_kinds,
-        )
+        return LoadedProblem.of(loaded, self._connection.descriptors)
 
     def ask(self, request: Request[R], *, timeout_s: float = 600.0) -> R:
         """Ask for one operation and return its reply.

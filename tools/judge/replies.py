@@ -95,18 +95,24 @@ class RegionForm(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded(Record):
-    """A problem that the judge has loaded; the regions' descriptors travel beside this reply, in the same order."""
+class ProblemFacts(Record):
+    """A problem that the judge has loaded, without its memory."""
 
     description: Description
     n_sets: int
-    regions: tuple[RegionForm, ...]
     places: tuple[Place, ...]  # signature order, tensors only
     trials: tuple[str, ...]
     degenerate: Finding | None  # None when a kernel has work to do
     scalars: tuple[float, ...] = ()  # of the trial that has other ones, in the order of the signature
     reference_module: ModuleContract | None = None  # how a runner makes and calls the reference; None where none can
     timed_kinds: tuple[str, ...] = ()  # of contents that every measurement of a candidate has to have
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded(ProblemFacts):
+    """A problem that the judge has loaded; the regions' descriptors travel beside this reply, in the same order."""
+
+    regions: tuple[RegionForm, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

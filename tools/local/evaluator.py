@@ -22,9 +22,9 @@ from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.measure.baselines import measure_baselines, measure_next
 from ridgeline.tools.measure.benchmark import NO_COST, compare_sides, time_candidate
 from ridgeline.tools.measure.ceilings import ceilings
-from ridgeline.tools.measure.domain import with_left_out
 from ridgeline.tools.measure.graph_timing import with_graph_time
 from ridgeline.tools.measure.late_outputs import collector_for
+from ridgeline.tools.measure.refused_contents import with_left_out
 from ridgeline.tools.measure.sides import ReferenceSide, eager_mode
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.measure.timing_settings import TimingSettings
@@ -137,7 +137,7 @@ class Evaluator:
                 runner,
                 reference,
                 judge,
-                settings=TimingSettings.for_purpose(task.purpose),
+                settings=TimingSettings.for_purpose(task.purpose, task.problem.device.kind),
                 floor=floor,
                 collect=collector_for(runner, judge, task.problem.interface),
                 cost=cost,
@@ -173,7 +173,7 @@ class Evaluator:
                     first,
                     second,
                     judge,
-                    settings=TimingSettings.for_purpose(task.purpose),
+                    settings=TimingSettings.for_purpose(task.purpose, task.problem.device.kind),
                     collects=[collector_for(each, judge, task.problem.interface) for each in (first, second)],
                     cost=cost,
                     observe=self._device.observe,

@@ -14,8 +14,8 @@ from ridgeline.tools.judge.messages import Renew, Wipe
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.measure.ceilings import ceilings
-from ridgeline.tools.measure.domain import leaves_out_refused, within_domain
 from ridgeline.tools.measure.floor import floor_for
+from ridgeline.tools.measure.refused_contents import leaves_out_refused, within_domain
 from ridgeline.tools.measure.request_cost import LoopCost, empty_plan, usual_cost
 from ridgeline.tools.measure.sides import ReferenceInJudge, ReferenceInRunner, ReferenceSide
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES

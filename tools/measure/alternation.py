@@ -27,7 +27,7 @@ from ridgeline.tools.measure.singles import (
     worked_ahead,
 )
 from ridgeline.tools.measure.statistics import PairedRatio
-from ridgeline.tools.measure.timed_side import TimedSide
+from ridgeline.tools.measure.timed_side import TimedCandidate, TimedSide
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.finding import faults_of
 
@@ -133,11 +133,11 @@ class AlternatingRun:
             while timed.coverage.due():
                 self._cover(timed, other)
 
-    def _cover(self, timed: TimedSide, other: TimedSide) -> None:
+    def _cover(self, timed: TimedCandidate, other: TimedSide) -> None:
         """Run a block of kinds of contents that are due; it does not count."""
         before = timed.coverage.due()
         graded = timed.coverage.count(before)
-        self._block(timed, other, self.planner.count(), BlockKind.EXTRA)
+        self._block(timed, other, self.planner.count(), BlockKind.EXTRA, wanted=before)
         if timed.coverage.count(before) == graded:
             raise EngineError("the judge gives no set the contents that it was asked for")
 
@@ -172,18 +172,26 @@ class AlternatingRun:
             if blocks.timed.blocks and self.inspector.rng.random() < 1 / 2:
                 self._look(blocks, other, blocks.n_changed + 1)
 
-    def _candidates(self) -> list[tuple[TimedSide, TimedSide]]:
+    def _candidates(self) -> list[tuple[TimedCandidate, TimedSide]]:
         """Return the candidates, each with the other side."""
         sides = ((self._ours, self._theirs), (self._theirs, self._ours))
-        return [(timed, other) for timed, other in sides if timed.is_candidate]
+        return [(timed, other) for timed, other in sides if isinstance(timed, TimedCandidate)]
 
-    def _able_to_work_ahead(self) -> list[tuple[TimedSide, TimedSide]]:
+    def _able_to_work_ahead(self) -> list[tuple[TimedCandidate, TimedSide]]:
         """Return the candidates that could work ahead, each with the other side: none where a block is one call."""
         return self._candidates() if self.planner.most_calls > 1 else []
 
-    def _block(self, timed: TimedSide, other: TimedSide, calls: int, kind: BlockKind = BlockKind.COUNTED) -> None:
+    def _block(
+        self,
+        timed: TimedSide,
+        other: TimedSide,
+        calls: int,
+        kind: BlockKind = BlockKind.COUNTED,
+        *,
+        wanted: tuple[str, ...] = (),
+    ) -> None:
         plan = self.planner.draw(calls, kind)
-        timed.prepare_block(plan, wanted=timed.coverage.due() if kind is BlockKind.EXTRA else ())
+        timed.prepare_block(plan, wanted=wanted)
         with faults_of(other.contender):
             other.side.stop()
         if timed.side.pid != timed.judge.pid:
@@ -191,6 +199,5 @@ class AlternatingRun:
         with faults_of(timed.contender):
             timed.run_block(plan)
             timed.side.stop()
-            if not timed.is_candidate:
-                return
-            self.inspector.inspect(timed, plan)
+            if isinstance(timed, TimedCandidate):
+                self.inspector.inspect(timed, plan)

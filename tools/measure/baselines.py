@@ -30,11 +30,11 @@ from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.places import is_older, replace_json
 from ridgeline.tools.measure.benchmark import time_alone, time_relative
 from ridgeline.tools.measure.ceilings import ceilings
-from ridgeline.tools.measure.domain import within_domain
 from ridgeline.tools.measure.floor import floor_for
+from ridgeline.tools.measure.refused_contents import within_domain
 from ridgeline.tools.measure.sides import ReferenceInJudge
 from ridgeline.tools.measure.statistics import StoppingRule, percentile
-from ridgeline.tools.measure.timing_settings import TimingSettings
+from ridgeline.tools.measure.timing_settings import LONG_BLOCK_S, TimingSettings
 from ridgeline.tools.records.keys import JUDGE_VERSION
 from ridgeline.tools.records.problem import DescribedTarget, Description, Device
 from ridgeline.tools.records.reference_mode import (
@@ -58,7 +58,7 @@ COMPILE_LIMIT_S = 300.0
 """torch.compile takes 20 to 60 s a mode on 2 cores. A mode that needs longer than this limit counts as failed."""
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "convolution")
 """Operations that run in tf32 when a GPU's flags allow it."""
-SETTINGS = TimingSettings(rule=StoppingRule(smallest=10, largest=60, time_s=3.0, patience_s=20.0), block_s=0.03)
+SETTINGS = TimingSettings(rule=StoppingRule(smallest=10, largest=60, time_s=3.0, patience_s=20.0), block_s=LONG_BLOCK_S)
 
 StartJudge = Callable[[], JudgeProcess]
 

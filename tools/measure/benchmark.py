@@ -27,26 +27,24 @@ from ridgeline.tools.measure.distrust import (
 )
 from ridgeline.tools.measure.paired_blocks import ratio_of
 from ridgeline.tools.measure.request_cost import LoopCost, usual_ticket_s
-from ridgeline.tools.measure.sides import ReferenceSide, Side
+from ridgeline.tools.measure.sides import CandidateSide, ReferenceSide
 from ridgeline.tools.measure.statistics import (
     PairedRatio,
     median_interval,
     percentile,
 )
-from ridgeline.tools.measure.timed_side import Collect, TimedSide
+from ridgeline.tools.measure.timed_side import Collect, TimedCandidate, TimedSide
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.finding import faults_of
-from ridgeline.tools.records.results import QUARANTINE_ABOVE, Comparison, Floor, Timing
+from ridgeline.tools.records.results import BELIEVED_FROM, QUARANTINE_ABOVE, Comparison, Floor, Timing
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
 
-BELOW_FLOOR = 0.95
-"""Part of the floor below which a time is not believed: the ceiling is a measurement too."""
 LAUNCH_BOUND_MS = 0.05
 NO_COST = LoopCost()
 
 
 def time_candidate(
-    candidate: Side,
+    candidate: CandidateSide,
     reference: ReferenceSide,
     judge: JudgeProcess,
     *,
@@ -64,7 +62,7 @@ def time_candidate(
     Raises whatever a side raises when it dies.
     """
     started = time.perf_counter()
-    ours = TimedSide(side=candidate, judge=judge, is_candidate=True, collect=collect, cost=cost, observe=observe)
+    ours = TimedCandidate(side=candidate, judge=judge, collect=collect, cost=cost, observe=observe)
     theirs = _trusted(reference, judge, observe)
     # who has outputs to collect is a runner of the same program
     ours.costs_from = theirs.costs_from if collect else None
@@ -90,8 +88,8 @@ def time_candidate(
 
 
 def compare_sides(
-    first: Side,
-    second: Side,
+    first: CandidateSide,
+    second: CandidateSide,
     judge: JudgeProcess,
     *,
     settings: TimingSettings,
@@ -108,10 +106,9 @@ def compare_sides(
             whose, where it is not the GPU that either left busy. What a side raises when it dies says so too.
     """
     one, other = (
-        TimedSide(
+        TimedCandidate(
             side=each,
             judge=judge,
-            is_candidate=True,
             contender=i,
             collect=collect,
             cost=cost,
@@ -181,7 +178,7 @@ def time_alone(
 
 
 def _trusted(side: ReferenceSide, judge: JudgeProcess, observe: Callable[[], GpuState] = GpuState) -> TimedSide:
-    timed = TimedSide(side=side, judge=judge, is_candidate=False, observe=observe)
+    timed = TimedSide(side=side, judge=judge, observe=observe)
     timed.costs_from = timed if side.is_apart else None
     return timed
 
@@ -194,9 +191,9 @@ def _weigh_tickets(timed: TimedSide, side: ReferenceSide, planner: BlockPlanner)
 def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Floor | None, slowdown: float) -> Timing:
     times = [1e3 * t for t in ours.per_call_s()]
     median_ms = median(times)
-    if floor is not None and median_ms < BELOW_FLOOR * floor.floor_ms:
+    if floor is not None and median_ms < BELIEVED_FROM * floor.floor_ms:
         reason = (
-            f"{median_ms:.4g} ms is below {BELOW_FLOOR} of the floor {floor.floor_ms:.4g} ms: at "
+            f"{median_ms:.4g} ms is below {BELIEVED_FROM} of the floor {floor.floor_ms:.4g} ms: at "
             f"{floor.bandwidth_gbps:.3g} GB/s the inputs and outputs cannot be moved once in that time"
         )
         raise Distrusted(ReasonCode.BELOW_FLOOR, reason)

@@ -26,7 +26,7 @@ from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan, BlockPlanne
 from ridgeline.tools.measure.distrust import Distrusted, error_words
 from ridgeline.tools.measure.ticket_watch import TicketWatch
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
-from ridgeline.tools.measure.timed_side import TimedSide
+from ridgeline.tools.measure.timed_side import TimedCandidate
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import ReasonCode
 
@@ -57,7 +57,7 @@ class ChangingBlocks:
     all is written. A candidate that is right in the last call alone, or in one half, is wrong in some part.
     """
 
-    timed: TimedSide
+    timed: TimedCandidate
     planner: BlockPlanner
     tries: int = 0
     changed: set[tuple[int, bool]] = field(default_factory=set)  # parts that had a change, and whether it was held

@@ -20,7 +20,7 @@ from ridgeline.tools.machine.process_use import IDLE_SHARE, SPIN_S, cpu_seconds,
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan
 from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
-from ridgeline.tools.measure.timed_side import TimedSide
+from ridgeline.tools.measure.timed_side import TimedCandidate, TimedSide
 from ridgeline.tools.records.finding import CandidateFault
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import ReasonCode
@@ -70,7 +70,7 @@ class Inspector:
         return (*self.rng.sample(sets[:-1], count - 1), sets[-1])
 
     def with_trial_contents(
-        self, chosen: tuple[int, ...], timed: TimedSide, sets: Sequence[int], *, all_of_them: bool = False
+        self, chosen: tuple[int, ...], timed: TimedCandidate, sets: Sequence[int], *, all_of_them: bool = False
     ) -> tuple[int, ...]:
         """Return the sets to check: the chosen ones and, of those used, one with the contents of a trial, or all."""
         used = {index: kind for index, kind in timed.trial_sets.items() if index in sets}
@@ -79,7 +79,7 @@ class Inspector:
         told = tuple(used) if all_of_them else (timed.coverage.rarest(used, self.rng),)
         return tuple(dict.fromkeys((*chosen, *told)))
 
-    def inspect(self, timed: TimedSide, plan: BlockPlan) -> None:
+    def inspect(self, timed: TimedCandidate, plan: BlockPlan) -> None:
         """Compare outputs of a side's last block and count threads; the side is paused and stays so.
 
         They are chosen now: nothing that a candidate could have read tells which. After an extra block all are compared
@@ -237,7 +237,7 @@ def expect_consistent(timed: TimedSide, other: TimedSide) -> None:
         raise Distrusted(ReasonCode.WITNESS_DISAGREES, reason)
 
 
-def expect_prompt(timed: TimedSide) -> None:
+def expect_prompt(timed: TimedCandidate) -> None:
     """Check that no output was made only when it was collected.
 
     Raises:

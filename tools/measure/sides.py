@@ -40,6 +40,18 @@ class Side(Protocol):
         """
         ...
 
+    def stop(self) -> None:
+        """Stop the process, so that it takes no core from the other side."""
+        ...
+
+    def cont(self) -> None:
+        """Let a stopped process go on."""
+        ...
+
+
+class CandidateSide(Side, Protocol):
+    """A candidate as a side: looked at while it works."""
+
     def calls_begun(self) -> int:
         """Return how many calls of the running loop have begun, 0 where that cannot be told."""
         ...
@@ -48,16 +60,8 @@ class Side(Protocol):
         """Return the part at a share, 0 to 1, of what lies in a set's outputs now, b"" where that cannot be told."""
         ...
 
-    def stop(self) -> None:
-        """Stop the process, so that it takes no core from the other side."""
-        ...
-
     def hold(self) -> None:
         """Stop the process in the midst of a loop, which another thread waits for; it goes on with `cont`."""
-        ...
-
-    def cont(self) -> None:
-        """Let a stopped process go on."""
         ...
 
     def rest(self) -> None:
@@ -117,25 +121,11 @@ class ReferenceInRunner:
             raise TrustedProcessLost(f"the reference's own runner failed: {failure}") from failure
         return took
 
-    def calls_begun(self) -> int:
-        """Return 0: nobody asks."""
-        return 0
-
-    def glimpse(self, set_index: int, share: float) -> bytes:
-        """Return b"": the reference is trusted."""
-        return b""
-
     def stop(self) -> None:
         """Do nothing: it is stopped."""
 
-    def hold(self) -> None:
-        """Do nothing: the reference is trusted."""
-
     def cont(self) -> None:
         """Do nothing: it goes on when it is to loop."""
-
-    def rest(self) -> None:
-        """Do nothing: it has rested after its loop."""
 
 
 class ReferenceInJudge:
@@ -166,27 +156,13 @@ class ReferenceInJudge:
         reply = self._judge.ask(request)
         return LoopTime(parent_s=time.perf_counter() - start, own_s=reply.own_s)
 
-    def calls_begun(self) -> int:
-        """Return 0: the judge is told all sets at once."""
-        return 0
-
-    def glimpse(self, set_index: int, share: float) -> bytes:
-        """Return b"": the reference is trusted."""
-        return b""
-
     def stop(self) -> None:
         """Stop the judge; the next request to it lets it go on by itself."""
         self._judge.stop()
 
-    def hold(self) -> None:
-        """Do nothing: the reference is trusted."""
-
     def cont(self) -> None:
         """Let the judge go on."""
         self._judge.cont()
-
-    def rest(self) -> None:
-        """Do nothing: the judge is not stopped while its threads spin."""
 
 
 def eager_mode(kind: DeviceKind, measured: PrecisionClass | None) -> ReferenceMode:

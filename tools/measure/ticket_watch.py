@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Event
 
-from ridgeline.tools.measure.sides import Side
+from ridgeline.tools.measure.sides import CandidateSide
 
 LOOKS = 32
 """Looks at a block, in the mean, where it takes as long as usual. In between the parent sleeps: one that spins takes a core
@@ -32,7 +32,7 @@ class _Glimpse:
 class TicketWatch:
     """Looks at one block. One thread looks, another says when the block has ended."""
 
-    side: Side
+    side: CandidateSide
     sets: Sequence[int]  # of the block's calls
     block_s: float  # how long it usually takes
     ended: Event = field(default_factory=Event)

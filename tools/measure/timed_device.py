@@ -32,6 +32,9 @@ class TimedDevice:
     is_asynchronous: bool  # a call returns before its work is done, and the loop goes on meanwhile
     times_reference_apart: bool  # eager PyTorch runs in a runner of its own, as a candidate does: see sides.py
     has_graphs: bool  # a kernel's calls can be recorded and replayed without their launches
+    search_block_s: (
+        float  # what a block lasts where many candidates are timed; after a pause a CPU's first calls take longer
+    )
 
 
 TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
@@ -49,6 +52,7 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
         is_asynchronous=False,
         times_reference_apart=True,
         has_graphs=False,
+        search_block_s=0.03,
     ),
     DeviceKind.CUDA: TimedDevice(
         # Samples have two values, by whether the change of process falls into the request (0.1 and 0.36 ms on an H200):
@@ -67,5 +71,6 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
         is_asynchronous=True,
         times_reference_apart=False,
         has_graphs=True,
+        search_block_s=0.012,
     ),
 }

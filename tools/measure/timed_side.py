@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from ridgeline.tools.judge.messages import Idle, Renew
 from ridgeline.tools.judge.process import JudgeProcess
@@ -22,7 +22,7 @@ from ridgeline.tools.machine.process_use import page_faults, process_clock_s, th
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan
 from ridgeline.tools.measure.coverage import Coverage
 from ridgeline.tools.measure.request_cost import LoopCost
-from ridgeline.tools.measure.sides import Side
+from ridgeline.tools.measure.sides import CandidateSide, Side
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.runner.loop_time import LoopTime
 
@@ -83,13 +83,12 @@ class Collect(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class TimedSide:
-    """One side and its blocks so far."""
+    """One side and its blocks so far; unless it is a TimedCandidate it is the reference, which is trusted."""
 
+    is_candidate: ClassVar[bool] = False
     side: Side
     judge: JudgeProcess  # renews the sets
-    is_candidate: bool  # the other is the reference, which is trusted
     contender: int | None = None  # which one, where two candidates take turns
-    collect: Collect | None = None
     cost: LoopCost = field(default_factory=LoopCost)  # of a block beside its calls
     costs_from: TimedSide | None = None  # whose blocks cost as much as this side's, and whose own clock is believed
     threads: int = 0  # after the warm-up
@@ -100,7 +99,6 @@ class TimedSide:
     slowdowns: list[float] = field(default_factory=list)  # before each block: see `renew`; 0 on a CPU
     waits_s: list[float] = field(default_factory=list)  # of the judge for a GPU, beside blocks that count; 0 on a CPU
     extras: list[Block] = field(default_factory=list)  # blocks of wanted contents, which do not count: see coverage.py
-    coverage: Coverage = field(default_factory=Coverage)
     trial_sets: dict[int, str] = field(default_factory=dict)  # sets whose contents are a trial's since the last renewal
     parameter_kind: str = ""  # that of the parameters since then
     observe: Callable[[], GpuState] = GpuState  # a GPU's state now; unknown on a CPU
@@ -247,3 +245,13 @@ class TimedSide:
     def usual_ticket_s(self) -> float:
         """Return the cost of a ticket: that of a trusted side which runs the same loop, where there is one."""
         return self.cost.ticket_s if self.costs_from is None else self.costs_from.cost.ticket_s
+
+
+@dataclass(slots=True, kw_only=True)
+class TimedCandidate(TimedSide):
+    """A candidate and its blocks so far."""
+
+    is_candidate: ClassVar[bool] = True
+    side: CandidateSide
+    collect: Collect | None = None
+    coverage: Coverage = field(default_factory=Coverage)  # of its outputs that were graded

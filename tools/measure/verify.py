@@ -23,7 +23,6 @@ from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import FRESH_SECRETS, NEAR_LIMIT, REPEAT_LIMIT, asked_of, loosest
-from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial, Verdict, factor_of
 from ridgeline.tools.records.trial_names import ALONE, INTEGERS, MIXTURE, NOMINAL, SCALARS, TWEAKED
 from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, ReasonCode, Status
@@ -332,7 +331,6 @@ class Verification:
             labels.append(Label.REDUCED_PRECISION)
         skipped = self._judge.problem.description.skipped_trials
         labels += dict.fromkeys(s.label for s in skipped)
-        trials = [*self._trials, *(_not_run(s) for s in skipped)]
         return replace(
             Verdict(status=Status.OK) if failure is None else Verdict.failed(failure),
             rel_error=max(nominal) if nominal else None,
@@ -340,10 +338,7 @@ class Verification:
             draws=self._draw + 1,
             margin=self._margin() or None,
             whole_numbers=self._judge.problem.description.whole_numbers,
-            trials=tuple(trials),
+            trials=tuple(self._trials),
+            skipped=skipped,
             labels=tuple(labels),
         )
-
-
-def _not_run(skipped: SkippedTrial) -> Trial:
-    return Trial(name=skipped.name, rel_error=0.0, gate=0.0, passed=True, skipped=skipped.reason)

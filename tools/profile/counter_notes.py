@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ridgeline.tools.profile.ceiling_shares import ALIKE, SATURATED
 from ridgeline.tools.profile.gpu_counters import (
     ACHIEVED_PCT,
     CONFLICTS_OF,
@@ -23,7 +24,6 @@ from ridgeline.tools.profile.gpu_counters import (
     bytes_of_a_call,
     last_launches,
 )  # fmt: skip
-from ridgeline.tools.profile.reached import ALIKE, SATURATED
 
 UNCOALESCED_BELOW_PCT = 60.0
 """Bytes used of each sector that was moved; a row of odd length has 80 to 90."""
@@ -149,7 +149,7 @@ def _throughput_notes(kernel: KernelCounters, ceiling_gbps: float) -> list[str]:
 
 
 def _limits_alone(busy: float, *others: float) -> bool:
-    """Say whether a busy pipe limits a kernel without waiting for another one, as reached.py decides it."""
+    """Say whether a busy pipe limits a kernel without waiting for another one, as ceiling_shares.py decides it."""
     ahead = busy - max(others)
     return busy > IDLE_PIPE_PCT and ahead > 0 and (ahead >= 100 * ALIKE or busy >= 100 * SATURATED)
 

@@ -1,6 +1,6 @@
 """The limits of a timed kernel, in words that a person or a model can act on.
 
-Measured: the time against the device's ceilings (reached.py) and by stage (stage_clocks.py). Static: the loops of a
+Measured: the time against the device's ceilings (ceiling_shares.py) and by stage (stage_clocks.py). Static: the loops of a
 CPU's library (cpu_profile.py), or the kernels of a GPU's and, where Nsight Compute works, the hardware's counters
 (gpu_profile.py). paragraph.py makes one paragraph of it all; figures are in the details.
 """
@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ridgeline.tools.build.stages import stage_names
+from ridgeline.tools.profile.ceiling_shares import bound_of, reached
 from ridgeline.tools.profile.cpu_profile import look_into_loops
 from ridgeline.tools.profile.findings import Findings, Specimen
 from ridgeline.tools.profile.gpu_profile import look_into_kernels
 from ridgeline.tools.profile.paragraph import paragraph
-from ridgeline.tools.profile.reached import bound_of, reached
 from ridgeline.tools.profile.stage_clocks import StageClocks, clock_stages
 from ridgeline.tools.records.problem import Description, Device
 from ridgeline.tools.records.results import Build, Floor, Profile, Timing

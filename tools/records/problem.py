@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.dtypes import element_bytes, spanned_bytes
@@ -85,6 +86,26 @@ class SkippedTrial(Record):
     name: str  # as in Trial
     reason: str
     label: Label = Label.TRIAL_SKIPPED  # what a verdict says of it
+
+    @classmethod
+    def of_name(cls, name: str, reason: str) -> Self:
+        """Return the one of this name, which begins with its label where that is not TRIAL_SKIPPED: "not_varied mask"."""
+        first, _, rest = name.partition(" ")
+        label = Label(first) if rest and first in tuple(Label) else Label.TRIAL_SKIPPED
+        return cls(name=name, reason=reason, label=label)
+
+
+def with_skipped_apart(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a stored verdict as this version has it: an earlier one kept skipped trials among the others, as passed."""
+    trials = stored.get("trials", ())
+    if not any(trial.get("skipped") for trial in trials):
+        return stored
+    skipped = [SkippedTrial.of_name(trial["name"], trial["skipped"]) for trial in trials if trial.get("skipped")]
+    return {
+        **stored,
+        "trials": [trial for trial in trials if not trial.get("skipped")],
+        "skipped": [each.to_json() for each in skipped],
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.error_map import LimitUse
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.fix_it import FixIt
-from ridgeline.tools.records.problem import Device, SkippedTrial, WholeRange
+from ridgeline.tools.records.problem import Device, SkippedTrial, WholeRange, with_skipped_apart
 from ridgeline.tools.records.reference_mode import EAGER_MODES, ReferenceMode
 from ridgeline.tools.records.vocabulary import (
     STRICTEST_FIRST,
@@ -26,6 +26,8 @@ from ridgeline.tools.records.vocabulary import (
 )
 
 SCHEMA_VERSION = 1
+BELIEVED_FROM = 0.95
+"""Part of the floor below which a time is not believed: the ceiling is a measurement too."""
 QUARANTINE_ABOVE = 10.0
 """Times eager PyTorch; such a gain is labelled, and not believed before the audit's timings agree."""
 
@@ -156,7 +158,6 @@ class Trial(Record):
     rel_error: float
     gate: float
     passed: bool
-    skipped: str = ""  # why the trial was not run
     draw: int = 0  # which of the verdict's secrets it was drawn from
     nearest: LimitUse | None = None  # the figure nearest to its limit, or furthest beyond; None: no figure, or exact
 
@@ -170,7 +171,8 @@ class Verdict(Record):
     reason: str = ""  # interpreted, for a person or a model to act on
     rel_error: float | None = None  # the worst nominal trial's
     precision_class: PrecisionClass | None = None  # measured, not claimed
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[Trial, ...] = ()  # those that ran
+    skipped: tuple[SkippedTrial, ...] = ()  # those that no candidate meets
     labels: tuple[Label, ...] = ()
     draws: int = 1  # secrets that it was judged with, each over every distribution
     margin: float | None = None  # the largest figure / limit of all trials, 1 at the limit; None: exact, or not known
@@ -183,6 +185,10 @@ class Verdict(Record):
     def failed(cls, finding: Finding) -> Self:
         """Return the verdict of a candidate with this finding."""
         return cls(status=finding.status, reason_code=finding.code, reason=finding.reason)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return super(Verdict, cls).from_json(with_skipped_apart(data))
 
     @property
     def nearest_trial(self) -> Trial | None:

@@ -21,7 +21,7 @@ from ridgeline.graph.library.agents.answers import Answer, search_answer, search
 from ridgeline.graph.library.agents.host import AnyStop, Host, host_of_call
 from ridgeline.graph.library.agents.offers import Offers
 from ridgeline.graph.session.arguments import checked, model_names
-from ridgeline.graph.session.opening import OnEvent
+from ridgeline.graph.session.opened_search import OnEvent
 from ridgeline.graph.session.options import SearchRequest, default_run_dir
 from ridgeline.graph.session.problem import ProblemName
 from ridgeline.graph.session.session import run_search

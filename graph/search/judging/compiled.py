@@ -37,15 +37,15 @@ logger = logger_of(__name__)
 
 def runs_beside_models(context: SearchContext) -> bool:
     """Say whether the modes are timed while models think, and not after the last kernel."""
-    return not context.is_keyless and context.budget.wall_s is None and not context.is_away
+    return not context.is_keyless and context.budget.wall_s is None and not context.measuring.is_away
 
 
 async def begin_compiled(context: SearchContext) -> None:
     """Begin to time the pending modes in the background, once a session, where models leave the device idle."""
-    if context.compiled is not None or not runs_beside_models(context):
+    if context.measuring.compiled is not None or not runs_beside_models(context):
         return
     if (await context.baselines()).pending:
-        context.compiled = asyncio.create_task(_measure_pending(context))
+        context.measuring.compiled = asyncio.create_task(_measure_pending(context))
 
 
 async def join_compiled(context: SearchContext) -> None:
@@ -57,15 +57,15 @@ async def join_compiled(context: SearchContext) -> None:
         EngineError: the engine failed again; the search can be resumed.
         NotBegun: a stop was asked for.
     """
-    begun, context.compiled = context.compiled, None
+    begun, context.measuring.compiled = context.measuring.compiled, None
     if begun is None:
-        await context.engine.reopen_baselines()
+        await context.measuring.engine.reopen_baselines()
     pending = (await context.baselines()).pending
     if begun is None and not pending:
         return
     if begun is not None and pending:
         _tell(pending)
-    context.pauses.end_waits()
+    context.measuring.pauses.end_waits()
     try:
         await (begun or _measure_pending(context, tell=_tell))
     except EngineError as error:
@@ -84,10 +84,10 @@ async def finish_compiled(context: SearchContext) -> None:
     Raises:
         NotBegun: a stop was asked for.
     """
-    begun, context.compiled = context.compiled, None
+    begun, context.measuring.compiled = context.measuring.compiled, None
     if begun is None:
         return
-    context.pauses.end_waits()
+    context.measuring.pauses.end_waits()
     try:
         await begun
     except EngineError as error:
@@ -106,7 +106,7 @@ async def _settle(context: SearchContext) -> None:
 
 async def end_compiled(context: SearchContext) -> None:
     """Cancel the timing in the background; a resumed search measures the mode at hand again."""
-    begun, context.compiled = context.compiled, None
+    begun, context.measuring.compiled = context.measuring.compiled, None
     if begun is not None:
         begun.cancel()
         await asyncio.gather(begun, return_exceptions=True)
@@ -156,7 +156,7 @@ async def _measure_pending(context: SearchContext, *, tell: Callable[[Sequence[s
     while baselines.pending:
         if tell is not None:
             tell(baselines.pending)
-        await context.pauses.wait()
+        await context.measuring.pauses.wait()
         baselines = await context.measure(BaselineTask(problem=context.described, after=baselines))
 
 

@@ -84,7 +84,7 @@ async def retry_engine_failures(context: SearchContext) -> None:
     Certificates are left to the certify node. Raises NotBegun between two candidates, once a stop was asked for.
     """
     for failure in await asyncio.to_thread(context.archive.engine_failures):
-        if failure.purpose in SEARCHED and (failure.candidate_id, failure.purpose) not in context.unjudged:
+        if failure.purpose in SEARCHED and (failure.candidate_id, failure.purpose) not in context.measuring.unjudged:
             context.check_stop()
             candidate = await asyncio.to_thread(context.archive.candidate, failure.candidate_id)
             await evaluate(context, candidate, failure.purpose)
@@ -116,7 +116,7 @@ def failure_text(evaluation: Evaluation) -> str:
     """
     log = evaluation.build.log if evaluation.build and evaluation.status is Status.COMPILE_ERROR else ""
     head = f"{evaluation.status} ({evaluation.reason_code}): {evaluation.reason}"[:REASON_SHOWN]
-    trials = [t for t in (evaluation.verdict.trials if evaluation.verdict else ()) if not t.passed and not t.skipped]
+    trials = [t for t in (evaluation.verdict.trials if evaluation.verdict else ()) if not t.passed]
     lines = [f"- trial {t.name}: {t.nearest.in_words() if t.nearest else f'error {t.rel_error:.3g}'}" for t in trials]
     more = [f"- and {counted(len(trials) - TRIALS_SHOWN, 'further trial')}"] if len(trials) > TRIALS_SHOWN else []
     return "\n".join([head, *lines[:TRIALS_SHOWN], *more, log[:LOG_SHOWN]]).strip()
@@ -132,7 +132,7 @@ async def _call_tool(context: SearchContext, tool: str, candidate_id: str, purpo
     name = f"{tool}_kernel"
     call = {"name": name, "args": {"candidate_id": candidate_id}, "id": f"{candidate_id}:{purpose}:{tool}"}
     message = AIMessage(content="", tool_calls=[{**call, "type": "tool_call"}])
-    with context.pauses.step():
+    with context.measuring.pauses.step():
         answer = (await _toolbox(context, purpose).ainvoke({"messages": [message]}))["messages"][-1]
     if not isinstance(answer.artifact, Measured | Profile):
         raise EngineError(f"{candidate_id}: {name}: {answer.text}")
@@ -143,17 +143,17 @@ def _toolbox(context: SearchContext, purpose: Purpose) -> ToolNode:
     """Return the session's tools for this purpose; they are made once because they keep the session's builds."""
     from langgraph.prebuilt import ToolNode
 
-    if purpose not in context.toolboxes:
-        tools = make_toolbox(context.engine, context.described, purpose=purpose)
-        context.toolboxes[purpose] = ToolNode(tools, handle_tool_errors=False)
-    return context.toolboxes[purpose]
+    if purpose not in context.measuring.toolboxes:
+        tools = make_toolbox(context.measuring.engine, context.described, purpose=purpose)
+        context.measuring.toolboxes[purpose] = ToolNode(tools, handle_tool_errors=False)
+    return context.measuring.toolboxes[purpose]
 
 
 async def _profile(context: SearchContext, standing: Standing) -> None:
     """Have a kernel profiled unless it was; an engine that fails costs the diagnosis, not the search."""
     evaluation = standing.evaluation
     # asked of the archive first: a tool call would build the kernel, in a resumed session once more
-    if await context.engine.find(Profile, evaluation.key) is not None:
+    if await context.measuring.engine.find(Profile, evaluation.key) is not None:
         return
     try:
         await _call_tool(context, "profile", standing.candidate.id, evaluation.purpose)
@@ -164,7 +164,7 @@ async def _profile(context: SearchContext, standing: Standing) -> None:
 def _end_so_far(context: SearchContext, candidate_id: str, purpose: Purpose) -> Evaluation | EngineFailure | None:
     """Return a candidate's evaluation, else its engine failure of this session."""
     evaluation = context.archive.evaluation(candidate_id, purpose)
-    if evaluation is not None or (candidate_id, purpose) not in context.unjudged:
+    if evaluation is not None or (candidate_id, purpose) not in context.measuring.unjudged:
         return evaluation
     failures = context.archive.engine_failures(candidate_id)
     return next((failure for failure in failures if failure.purpose is purpose), None)
@@ -186,7 +186,7 @@ def _store(context: SearchContext, evaluation: Evaluation) -> tuple[Evaluation, 
 async def _store_unjudged(context: SearchContext, failure: EngineFailure) -> EngineFailure:
     """Store and return a failure of the engine, and tell the viewers."""
     await asyncio.to_thread(context.archive.add_engine_failure, failure)
-    context.unjudged.add((failure.candidate_id, failure.purpose))
+    context.measuring.unjudged.add((failure.candidate_id, failure.purpose))
     _tell(await asyncio.to_thread(context.archive.candidate, failure.candidate_id), failure.as_evaluation())
     return failure
 

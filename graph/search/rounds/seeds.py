@@ -36,7 +36,7 @@ async def judge_seeds(context: SearchContext, seeds: Sequence[Candidate]) -> Non
     """Judge kernels, with a warning for each that is no use; the engine decides what really runs at once."""
     if seeds:
         emit({"event": "seeds", "kernels": len(seeds)})
-    for ended in await gather_or_cancel(*(evaluate(context, seed, Purpose.SEARCH) for seed in seeds)):
+    for ended in await gather_or_cancel(*(evaluate(context, kernel, Purpose.SEARCH) for kernel in seeds)):
         evaluation = ended.as_evaluation() if isinstance(ended, EngineFailure) else ended
         if evaluation.speedup is None:
             message = f"{evaluation.candidate_id}: {evaluation.status}: {evaluation.reason}"

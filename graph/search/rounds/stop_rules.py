@@ -12,6 +12,7 @@ from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging.compiled import is_pytorch_at_floor
 from ridgeline.graph.search.ranking.elites import Standing
+from ridgeline.tools.records.results import BELIEVED_FROM
 from ridgeline.tools.records.vocabulary import SearchOutcome
 from ridgeline.tools.wording import counted
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.shape.plan import Plan
     from ridgeline.graph.state import SearchState
-
-STALE_BELOW = 0.95
-"""The stored floor is out of date when a kernel takes less than this part of it: the judge's own tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ async def first_stop(
     context: SearchContext, plan: Plan, *, round_: int, stalled_rounds: int, best: Standing | None
 ) -> Stop | None:
     """Return the stop of the first stop rule that holds, or None."""
-    if over := exhausted(context.budget, await spent(context)) or context.allowance.ended:
+    if over := exhausted(context.budget, await spent(context)) or context.journalled_models.allowance.ended:
         return Stop(SearchOutcome.BUDGET, over)
     if stop := await _floor_stop(context, best):
         return stop
@@ -79,9 +77,9 @@ async def _floor_stop(context: SearchContext, best: Standing | None) -> Stop | N
     floor_ms = baselines.floor.floor_ms
     if margin is None or best is None or floor_ms <= 0:
         return None
-    # The judge accepts no time below the floor. A time below the stored floor means that the judge has measured a lower
-    # one since: the machine was busy when the search began.
-    if not STALE_BELOW * floor_ms <= best.median_ms <= (1 + margin) * floor_ms:
+    # The judge believes no time below its floor. One below the stored floor means that the judge has measured a lower one
+    # since: the machine was busy when the search began.
+    if not BELIEVED_FROM * floor_ms <= best.median_ms <= (1 + margin) * floor_ms:
         return None
     reason = f"{best.candidate.id} takes {best.median_ms:.4g} ms, the floor is {floor_ms:.4g} ms"
     return Stop(SearchOutcome.AT_FLOOR, reason)

@@ -166,7 +166,7 @@ def next_points(
     A function of its arguments only, so a resumed sweep continues where it was. `planned` is the most trials that the
     kernel may get; RANDOM_SHARE of them are drawn at random.
     """
-    if _is_stale(trials, default_speedup):
+    if _has_stalled(trials, default_speedup):
         return []
     default = default_point(tunables)
     tried: list[Point] = [default, *(t.point for t in trials)]
@@ -185,7 +185,7 @@ def next_points(
     return found
 
 
-def _is_stale(trials: Sequence[MeasuredPoint], default_speedup: float) -> bool:
+def _has_stalled(trials: Sequence[MeasuredPoint], default_speedup: float) -> bool:
     best, since = default_speedup, 0
     for trial in trials:
         if trial.speedup is not None and trial.speedup > MIN_GAIN * best:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows, certificate_sections
+from ridgeline.checkpoints.report.wording import step_words
 from ridgeline.checkpoints.stored_certificate import StoredCertificate
 
 
@@ -43,3 +44,14 @@ def test_the_share_of_a_floor_s_rate_is_named_by_its_floor(filled: Archive) -> N
             f"memory floor 0.42 ms, arithmetic floor {arithmetic_ms:.4g} ms (binds); 25% of the memory"
         )
         assert below in words and ("advisory" in words) == bool(below)
+
+
+def test_a_trial_that_no_kernel_meets_is_none_that_passed(filled: Archive) -> None:
+    certificate = filled.certificate_json()
+    assert certificate is not None
+    words = dict(certificate_rows(StoredCertificate.from_json(certificate)))[step_words("verify")]
+    assert words == "ok, 20 of 20 trials, fp32"
+    certificate["verification"] |= {"skipped": [{"name": "shifted", "reason": "beyond fp16"}]}
+    assert dict(certificate_rows(StoredCertificate.from_json(certificate)))[step_words("verify")] == (
+        f"{words}; not tried: shifted"
+    )

@@ -41,6 +41,7 @@ def test_what_was_stored_survives_kill_9_of_its_writer(tmp_path: Path) -> None:
         rest = writer.stdout.read().split()
     acknowledged = 1 + max([last, *map(int, rest)])
     with Archive.open(path, create=False) as archive:
+        # one more where it was killed between its charge and its word
         assert archive.ledger_totals()["wall_s"] in (acknowledged, acknowledged + 1)
 
 

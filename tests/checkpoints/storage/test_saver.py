@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.graph.programs import ended, started
 
 from ridgeline.checkpoints.storage.database import BUSY_TIMEOUT_S
 from ridgeline.checkpoints.storage.saver import open_saver, prune
@@ -96,8 +97,7 @@ def _executions(folder: Path) -> list[str]:
 
 
 def _kill_after(folder: Path, executions: int) -> None:
-    command = [sys.executable, "-c", PROGRAM, str(folder), "0.05"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+    with started(PROGRAM, folder, "0.05", stdout=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 60
         while len(_executions(folder)) < executions and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -108,12 +108,10 @@ def _kill_after(folder: Path, executions: int) -> None:
 def test_a_search_killed_inside_a_fan_out_repeats_only_what_was_in_flight(tmp_path: Path) -> None:
     for executions in (11, 27):  # round 1 and round 2, in the middle of branches
         _kill_after(tmp_path, executions)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path), "0.01"], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
+    code, said, errors = ended(PROGRAM, tmp_path, "0.01")
+    assert code == 0, errors
     planned = sorted(f"r{r}i{n}" for r in range(1, ROUNDS + 1) for n in range(BRANCHES))
-    assert done.stdout.strip().split(",") == planned
+    assert said.strip().split(",") == planned
     counts = Counter(_executions(tmp_path))
     assert len(counts) == ROUNDS * (1 + 3 * BRANCHES)
     repeated = sum(n - 1 for n in counts.values())
@@ -121,7 +119,8 @@ def test_a_search_killed_inside_a_fan_out_repeats_only_what_was_in_flight(tmp_pa
 
 
 def test_pruning_keeps_the_newest_checkpoint_only_and_drops_what_hung_below_the_others(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path), "0"], check=True, timeout=60, stdout=-3)
+    code, _, errors = ended(PROGRAM, tmp_path, "0")
+    assert code == 0, errors
 
     async def count() -> tuple[int, int, int]:
         async with open_saver(tmp_path / "search.sqlite") as saver:

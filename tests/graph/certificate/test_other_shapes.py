@@ -87,7 +87,7 @@ async def certificate_of(search: Search, engine: MemoryEngine) -> dict[str, Any]
     search.engine = engine
     context = search.context(rounds=1, ideas=1, implementations=1)
     context.target = dataclasses.replace(context.target, reference_source=REFERENCE)
-    context.engine = RememberingEngine(search.engine, search.archive, target=context.target)
+    context.measuring.engine = RememberingEngine(search.engine, search.archive, target=context.target)
     assert (await search.run(context))["certified"]
     certificate = search.archive.certificate_json()
     assert certificate is not None

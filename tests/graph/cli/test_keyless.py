@@ -10,7 +10,7 @@ from ridgeline.graph.cli.commands import problems
 from ridgeline.graph.cli.keyless import KEYLESS_PATH, keyless_targets, keyless_text
 from ridgeline.problems.spec import shipped_problems
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_judge")]
 
 
 def test_the_file_says_what_the_offline_model_says_now() -> None:

@@ -116,7 +116,7 @@ class Late(Lucky):
 
     def _benchmark(self, task: Any) -> Timing:
         if "lucky" in task.candidate.source:
-            self.context.started_s -= 7200
+            self.context.working.started_s -= 7200
         return super()._benchmark(task)
 
 

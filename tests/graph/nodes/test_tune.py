@@ -149,7 +149,7 @@ class Hours(MemoryEngine):
 
     def _benchmark(self, task: BenchmarkTask) -> Timing:
         if task.purpose is Purpose.TUNE:
-            self.context.started_s -= 3600
+            self.context.working.started_s -= 3600
         return super()._benchmark(task)
 
 

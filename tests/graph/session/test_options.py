@@ -14,7 +14,7 @@ from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.bank import Bank
 from ridgeline.checkpoints.storage.database import Database
-from ridgeline.graph.session.opening import open_context
+from ridgeline.graph.session.opened_search import open_context
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_resolved, run_search
 from ridgeline.problems.spec import Budget, SearchSettings

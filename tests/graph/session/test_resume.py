@@ -21,7 +21,7 @@ from tests.graph.session.test_session import SETTINGS, options
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import KILLED, newest_unfinished, state_now
-from ridgeline.graph.session import ending
+from ridgeline.graph.session import last_record
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.session.session import run_search
@@ -152,8 +152,8 @@ def search_that_is_killed(folder: Path, at: str) -> None:
         "evaluation": (Archive, "add_evaluation"),
         "certificate": (Archive, "save_certificate"),
         "best kernel": (Archive, "save_run"),
-        "end of the graph": (ending, "write_result"),
-        "files": (ending, "write_result"),
+        "end of the graph": (last_record, "write_result"),
+        "files": (last_record, "write_result"),
     }[at]
     call = getattr(owner, name)
 

@@ -192,7 +192,7 @@ async def test_folder_that_another_process_took_meanwhile_is_left_to_it(
         (run_dir / "archive.sqlite").write_text("another search's")
         raise RunError(f"{run_dir}: in use by process 4242")
 
-    monkeypatch.setattr("ridgeline.graph.session.opening.lock_run", taken)
+    monkeypatch.setattr("ridgeline.graph.session.opened_search.lock_run", taken)
     with pytest.raises(RunError, match="4242"):
         await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
     assert (tmp_path / "run" / "archive.sqlite").read_text() == "another search's"

@@ -12,7 +12,7 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.graph.session import ending
+from ridgeline.graph.session import last_record
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.threads import run_whole
 
@@ -49,7 +49,7 @@ async def test_what_the_work_gives_or_raises_is_the_tasks() -> None:
 async def test_a_search_that_is_cancelled_while_its_files_are_written_has_all_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, goes_on, write_result = asyncio.Event(), threading.Event(), ending.write_result
+    begun, goes_on, write_result = asyncio.Event(), threading.Event(), last_record.write_result
     loop = asyncio.get_running_loop()
 
     def slow(*args: Any) -> Any:
@@ -57,7 +57,7 @@ async def test_a_search_that_is_cancelled_while_its_files_are_written_has_all_of
         goes_on.wait(timeout=60)
         return write_result(*args)
 
-    monkeypatch.setattr(ending, "write_result", slow)
+    monkeypatch.setattr(last_record, "write_result", slow)
     task = asyncio.create_task(run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()]))
     await begun.wait()
     task.cancel()

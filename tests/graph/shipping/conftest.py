@@ -8,14 +8,17 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from tests.warm_judge import WarmJudges
 
 from ridgeline.graph.shipping import ship
 from ridgeline.tools.judge.outline_process import OutlineProcess
 
 
 @pytest.fixture(scope="session")
-def outlines() -> Iterator[OutlineProcess]:
-    with OutlineProcess(with_calls=True) as process:
+def outlines(warm_judges: WarmJudges) -> Iterator[OutlineProcess]:
+    with warm_judges.starting():
+        process = OutlineProcess(with_calls=True)
+    with process:
         yield process
 
 

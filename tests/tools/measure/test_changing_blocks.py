@@ -19,7 +19,7 @@ from ridgeline.tools.judge.replies import Done
 from ridgeline.tools.measure.block_plan import BlockPlan, BlockPlanner
 from ridgeline.tools.measure.changing_blocks import BLOCK_PARTS, PATIENCE, TRIES, ChangingBlocks
 from ridgeline.tools.measure.distrust import Distrusted
-from ridgeline.tools.measure.timed_side import TimedSide
+from ridgeline.tools.measure.timed_side import TimedCandidate
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode
 from ridgeline.tools.runner.loop_time import LoopTime
@@ -126,7 +126,7 @@ class Looping:
 
 
 def blocks_of(memory: Memory, side: Looping, *, calls: int = CALLS, rng_seed: int = 0) -> ChangingBlocks:
-    timed = TimedSide(side=side, judge=memory, is_candidate=True)  # type: ignore[arg-type]
+    timed = TimedCandidate(side=side, judge=memory)  # type: ignore[arg-type]
     timed.usual_call_s = CALL_S
     rng = random.Random(rng_seed)
     return ChangingBlocks(timed=timed, planner=BlockPlanner(n_sets=N_SETS, most_calls=calls, rng=rng), rng=rng)

@@ -17,7 +17,7 @@ from ridgeline.tools.measure.alternation import AlternatingRun
 from ridgeline.tools.measure.coverage import Coverage
 from ridgeline.tools.measure.distrust import Distrusted
 from ridgeline.tools.measure.statistics import StoppingRule
-from ridgeline.tools.measure.timed_side import TimedSide
+from ridgeline.tools.measure.timed_side import TimedCandidate, TimedSide
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.runner.loop_time import LoopTime
@@ -101,8 +101,7 @@ class InstantSide:
 
 def run(judge: BusyJudge, *, call_s: float = 1e-3) -> tuple[AlternatingRun, TimedSide]:
     ours, theirs = (
-        TimedSide(side=InstantSide(call_s), judge=judge, is_candidate=is_candidate, usual_call_s=call_s)  # type: ignore[arg-type]
-        for is_candidate in (True, False)
+        side(side=InstantSide(call_s), judge=judge, usual_call_s=call_s) for side in (TimedCandidate, TimedSide)
     )
     ours.threads = theirs.threads = thread_count(os.getpid()) + 8
     return AlternatingRun(ours, theirs, SETTINGS), ours

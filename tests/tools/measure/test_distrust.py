@@ -18,18 +18,25 @@ from ridgeline.tools.measure.distrust import (
     wrong_output,
 )
 from ridgeline.tools.measure.request_cost import LoopCost
-from ridgeline.tools.measure.timed_side import Block, TimedSide
+from ridgeline.tools.measure.timed_side import Block, TimedCandidate, TimedSide
 from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode, Status
 from ridgeline.tools.runner.loop_time import LoopTime
 
 
-def side_of(per_call_s: float, *, own_share: float, latency_s: float, kind: DeviceKind = DeviceKind.CUDA) -> TimedSide:
+def side_of(
+    per_call_s: float,
+    *,
+    own_share: float,
+    latency_s: float,
+    kind: DeviceKind = DeviceKind.CUDA,
+    of: type[TimedSide] = TimedCandidate,
+) -> TimedSide:
     """Return a side of blocks of 30 calls that reports a share of its time."""
     judge = Answering(n_sets=30)
     judge.device_kind = kind
-    timed = TimedSide(side=None, judge=judge, is_candidate=True)
+    timed = of(side=None, judge=judge)
     took = LoopTime(parent_s=30 * per_call_s + latency_s, own_s=own_share * 30 * per_call_s)
     timed.blocks = [Block(calls=30, took=took, page_faults=0)] * 8
     return timed
@@ -37,7 +44,7 @@ def side_of(per_call_s: float, *, own_share: float, latency_s: float, kind: Devi
 
 def waiting(*waits_s: float, is_candidate: bool = True) -> TimedSide:
     """Return a side beside whose blocks the judge waited so long for the GPU."""
-    return TimedSide(side=None, judge=Answering(n_sets=30), is_candidate=is_candidate, waits_s=list(waits_s))
+    return (TimedCandidate if is_candidate else TimedSide)(side=None, judge=Answering(n_sets=30), waits_s=list(waits_s))
 
 
 def test_clocks_that_differ_by_a_fifth_disagree() -> None:
@@ -95,8 +102,8 @@ def test_an_honest_sides_waits_are_no_cover_for_another_sides() -> None:
 
 
 def test_pytorch_that_is_slower_beside_a_candidate_than_before_it_is_disturbed() -> None:
-    side = side_of(1e-3, own_share=1, latency_s=0)
-    reference = replace(side, is_candidate=False, usual_call_s=0.6e-3, waits_s=[50e-6])
+    side = side_of(1e-3, own_share=1, latency_s=0, of=TimedSide)
+    reference = replace(side, usual_call_s=0.6e-3, waits_s=[50e-6])
     with pytest.raises(
         Distrusted, match=r"PyTorch takes 1 ms a call beside it, 0\.6 ms before its first call"
     ) as raised:
@@ -106,8 +113,8 @@ def test_pytorch_that_is_slower_beside_a_candidate_than_before_it_is_disturbed()
 
 @pytest.mark.parametrize(("usual_s", "kind"), [(0.7e-3, DeviceKind.CUDA), (0.1e-3, DeviceKind.CPU)])
 def test_pytorch_in_its_usual_time_or_on_a_cpu_blames_nobody(usual_s: float, kind: DeviceKind) -> None:
-    side = side_of(1e-3, own_share=1, latency_s=0, kind=kind)
-    expect_drained(1.0, replace(side, is_candidate=False, usual_call_s=usual_s, waits_s=[50e-6]))
+    side = side_of(1e-3, own_share=1, latency_s=0, kind=kind, of=TimedSide)
+    expect_drained(1.0, replace(side, usual_call_s=usual_s, waits_s=[50e-6]))
 
 
 def test_a_gpu_that_usually_works_while_contents_are_renewed_has_work_waiting() -> None:
@@ -141,7 +148,7 @@ def test_a_wrong_timed_output_names_the_limit_that_broke() -> None:
 
 def test_a_set_with_the_contents_of_a_trial_is_checked_where_the_block_used_one() -> None:
     inspector = Inspector(judge=Answering(n_sets=30), checks=1, rng=random.Random(1))  # type: ignore[arg-type]
-    timed = TimedSide(side=None, judge=inspector.judge, is_candidate=True)  # type: ignore[arg-type]  # no block is run
+    timed = TimedCandidate(side=None, judge=inspector.judge)  # type: ignore[arg-type]  # no block is run
     for trial_sets, chosen, expected in (((2, 9), (4,), (4, 2)), ((9,), (4,), (4,)), ((2,), (2,), (2,))):
         timed.trial_sets = dict.fromkeys(trial_sets, "outliers")
         assert inspector.with_trial_contents(chosen, timed, (7, 4, 2)) == expected
@@ -149,7 +156,7 @@ def test_a_set_with_the_contents_of_a_trial_is_checked_where_the_block_used_one(
 
 def test_the_kind_of_contents_that_was_graded_least_is_checked_and_after_an_extra_block_every_one() -> None:
     inspector = Inspector(judge=Answering(n_sets=30), checks=1, rng=random.Random(1))  # type: ignore[arg-type]
-    timed = TimedSide(side=None, judge=inspector.judge, is_candidate=True)  # type: ignore[arg-type]  # no block is run
+    timed = TimedCandidate(side=None, judge=inspector.judge)  # type: ignore[arg-type]  # no block is run
     timed.trial_sets = {7: "shifted", 2: "outliers"}
     timed.coverage.note((7,), timed.trial_sets, "")
     assert inspector.with_trial_contents((4,), timed, (7, 4, 2)) == (4, 2)

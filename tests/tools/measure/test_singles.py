@@ -21,7 +21,7 @@ from ridgeline.tools.measure.singles import (
     look,
     worked_ahead,
 )
-from ridgeline.tools.measure.timed_side import Block, TimedSide
+from ridgeline.tools.measure.timed_side import Block, TimedCandidate, TimedSide
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode
 from ridgeline.tools.runner.loop_time import LoopTime
 
@@ -40,11 +40,18 @@ def block(ms: float, *, calls: int = 1, ran_ms: float | None = None, waited_ms: 
     )
 
 
-def side(call_ms: float, singles: list[Block], *, kind: DeviceKind = CPU, long: Block | None = None) -> TimedSide:
-    """Return a candidate of two threads with blocks of twenty calls that take so long each."""
+def side(
+    call_ms: float,
+    singles: list[Block],
+    *,
+    kind: DeviceKind = CPU,
+    long: Block | None = None,
+    of: type[TimedSide] = TimedCandidate,
+) -> TimedSide:
+    """Return a side of two threads with blocks of twenty calls that take so long each."""
     judge = Answering(n_sets=30)
     judge.device_kind = kind
-    timed = TimedSide(side=None, judge=judge, is_candidate=True, threads=2, singles=singles)  # type: ignore[arg-type]
+    timed = of(side=None, judge=judge, threads=2, singles=singles)  # type: ignore[arg-type]
     timed.blocks = timed.beside = [long or block(CALLS * call_ms, calls=CALLS)] * 10
     return timed
 
@@ -162,8 +169,8 @@ def test_blocks_of_the_judges_are_late_by_the_clock_that_a_candidates_are_late_b
     late = Block(calls=1, took=LoopTime(parent_s=6e-3, own_s=1e-3), page_faults=0)
     usual = Block(calls=10, took=LoopTime(parent_s=11e-3, own_s=10e-3), page_faults=0)
     prompt = Block(calls=1, took=LoopTime(parent_s=1.1e-3, own_s=1e-3), page_faults=0)
-    ours, theirs = side(1.0, [late] * SINGLES, kind=CUDA, long=usual), side(1.0, [late], kind=CUDA, long=usual)
-    theirs.is_candidate = False
+    ours = side(1.0, [late] * SINGLES, kind=CUDA, long=usual)
+    theirs = side(1.0, [late], kind=CUDA, long=usual, of=TimedSide)
     assert look(ours, theirs) is Look.EVEN, "a busy machine, which both sides met"
     theirs.singles = [prompt]
     assert look(ours, theirs) is Look.AHEAD

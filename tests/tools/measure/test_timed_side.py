@@ -12,7 +12,7 @@ from ridgeline.tools.judge.replies import Idled, Renewed
 from ridgeline.tools.machine.gpu_state import GpuState
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan
 from ridgeline.tools.measure.request_cost import LoopCost
-from ridgeline.tools.measure.timed_side import Block, TimedSide, WarmUp
+from ridgeline.tools.measure.timed_side import Block, TimedCandidate, TimedSide, WarmUp
 from ridgeline.tools.runner.loop_time import LoopTime
 
 N_SETS = 24
@@ -49,7 +49,7 @@ class RecordingSide:
 
 def test_a_block_calls_its_sets_in_the_order_in_which_they_were_written() -> None:
     judge, side = CountingJudge(), RecordingSide()
-    timed = TimedSide(side=side, judge=judge, is_candidate=True)
+    timed = TimedCandidate(side=side, judge=judge)
     plan = BlockPlan(order=tuple(reversed(range(N_SETS))), calls=7)
     timed.renew(plan.order)
     timed.run_block(plan)
@@ -68,7 +68,7 @@ def test_a_block_knows_what_processor_time_it_took(kind: BlockKind) -> None:
                 pass
             return super().loop(sets)
 
-    timed = TimedSide(side=Working(), judge=CountingJudge(), is_candidate=True)
+    timed = TimedCandidate(side=Working(), judge=CountingJudge())
     timed.run_block(BlockPlan(order=tuple(range(N_SETS)), calls=7, kind=kind))
     (block,) = [*timed.blocks, *timed.singles, *timed.beside, *timed.extras]
     assert block.ran_s >= 0.01
@@ -83,7 +83,7 @@ def test_the_judge_waits_for_the_device_before_a_gpu_is_observed() -> None:
         judge.order.append("observe")
         return GpuState()
 
-    timed = TimedSide(side=RecordingSide(), judge=judge, is_candidate=True, observe=observe)
+    timed = TimedCandidate(side=RecordingSide(), judge=judge, observe=observe)
     timed.run_block(BlockPlan(order=tuple(range(N_SETS)), calls=2))
     assert judge.order == ["wait", "observe"]
 
@@ -91,7 +91,7 @@ def test_the_judge_waits_for_the_device_before_a_gpu_is_observed() -> None:
 @pytest.mark.parametrize("is_candidate", [True, False])
 def test_only_waits_beside_blocks_that_count_are_noted(is_candidate: bool) -> None:
     judge = CountingJudge()
-    timed = TimedSide(side=RecordingSide(), judge=judge, is_candidate=is_candidate)
+    timed = (TimedCandidate if is_candidate else TimedSide)(side=RecordingSide(), judge=judge)
     for calls in (1, 7, 1):
         kind = BlockKind.SINGLE if calls == 1 else BlockKind.COUNTED
         plan = BlockPlan(order=tuple(range(N_SETS)), calls=calls, kind=kind)
@@ -109,17 +109,16 @@ def test_the_warm_up_of_a_very_slow_kernel_is_a_call_or_three(call_s: float, mos
             return LoopTime(parent_s=len(sets) * call_s, own_s=len(sets) * call_s)
 
     side = Slow()
-    TimedSide(side=side, judge=CountingJudge(), is_candidate=True).warm_up(WarmUp())
+    TimedCandidate(side=side, judge=CountingJudge()).warm_up(WarmUp())
     assert sum(len(sets) for sets in side.loops) * call_s <= most_s
 
 
 def side_with(parent_s: float, *, is_candidate: bool, request_s: float = 0.0, ticket_s: float = 0.0) -> TimedSide:
     """Return a side of blocks of thirty calls that claims half of what the parent's clock says."""
     timed = [Block(calls=30, took=LoopTime(parent_s=parent_s, own_s=parent_s / 2), page_faults=0)] * 6
-    return TimedSide(
+    return (TimedCandidate if is_candidate else TimedSide)(
         side=None,
         judge=CountingJudge(),
-        is_candidate=is_candidate,
         blocks=timed,
         cost=LoopCost(request_s=request_s, ticket_s=ticket_s),
     )
@@ -182,7 +181,7 @@ def test_a_request_costs_what_it_costs_a_trusted_runner_in_the_same_measurement(
 
 def test_before_the_trusted_runners_first_block_a_request_costs_what_was_measured_for_the_problem() -> None:
     side = side_with(0.030 + 60e-6, is_candidate=True, request_s=60e-6)
-    side.costs_from = TimedSide(side=None, judge=CountingJudge(), is_candidate=False)
+    side.costs_from = TimedSide(side=None, judge=CountingJudge())
     assert side.per_call_s() == pytest.approx([1e-3] * 6)
 
 
@@ -193,7 +192,7 @@ def test_making_room_before_the_first_loop_is_no_warm_up() -> None:
             return LoopTime(parent_s=0.5 if len(self.loops) == 1 else 1e-3, own_s=1e-3)
 
     side = MakingRoom()
-    TimedSide(side=side, judge=CountingJudge(), is_candidate=True).warm_up(WarmUp(calls=10, seconds=0.2))
+    TimedCandidate(side=side, judge=CountingJudge()).warm_up(WarmUp(calls=10, seconds=0.2))
     assert len(side.loops) > 100  # of a millisecond each
 
 

@@ -86,8 +86,8 @@ def test_verify_accepts_lists_scalars_strides_workspace_and_several_outputs(
     caplog.set_level("INFO", logger="ridgeline.tools.runner.pool")
     verdict = bench.verify(KERNEL.replace("ANY", "any"), extra_trials=2, own_secrets=2)
     assert verdict.status is Status.OK, verdict
-    assert verdict.precision_class in (PrecisionClass.EXACT, PrecisionClass.FP32)
-    first, second = ([t.name for t in verdict.trials if t.draw == draw and not t.skipped] for draw in (0, 1))
+    assert verdict.precision_class is PrecisionClass.FP32, "a sum and a product, each rounded"
+    first, second = ([t.name for t in verdict.trials if t.draw == draw] for draw in (0, 1))
     assert first == [*second, "extra_0", "extra_1"] and verdict.draws == 2
     assert 0 < verdict.load_s < verdict.verify_s
     assert [record.args[-1] for record in caplog.records if record.name.endswith("runner.pool")] == ["VerifyTask"]
@@ -190,7 +190,7 @@ def test_torch_interface_passes_honest_calls_and_rejects_a_view(folder: Path) ->
     finally:
         bench.evaluator.close()
     assert (verdict.status, verdict.reason_code) == (Status.WRONG, ReasonCode.OUTPUT_ALIASES_INPUT), verdict
-    assert [t.name for t in verdict.trials if t.passed and not t.skipped] == ["nominal_0", "nominal_1", "tweaked_0"]
+    assert [t.name for t in verdict.trials if t.passed] == ["nominal_0", "nominal_1", "tweaked_0"]
 
 
 UNLOADABLE = "/build/kernel.so: undefined symbol: _Z7forwardN2at6TensorE"

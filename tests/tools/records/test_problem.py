@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import pytest
 from tests.descriptions import description_of
 
 from ridgeline.tools.records.problem import ArgSpec, Description, SkippedTrial
-from ridgeline.tools.records.vocabulary import ArgKind, Role
+from ridgeline.tools.records.results import Trial, Verdict
+from ridgeline.tools.records.vocabulary import ArgKind, Label, Role, Status
 
 SKIPPED = SkippedTrial(name="other mask", reason="forward() raised ValueError: bounds: 0 to 3")
 
@@ -30,3 +33,24 @@ def test_an_argument_spans_its_gaps_and_stores_what_a_kernel_moves(
     argument: ArgSpec, spanned: int, stored: int
 ) -> None:
     assert (argument.spanned_bytes, argument.stored_bytes) == (spanned, stored)
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("shifted", Label.TRIAL_SKIPPED),
+        ("other mask", Label.TRIAL_SKIPPED),
+        ("timed row_scaled", Label.TRIAL_SKIPPED),
+        ("not_varied", Label.TRIAL_SKIPPED),  # of an argument, which it does not name
+        ("not_varied mask", Label.NOT_VARIED),
+        ("constant_output out_1", Label.CONSTANT_OUTPUT),
+    ],
+)
+def test_a_verdict_of_an_earlier_version_had_what_was_not_run_among_its_trials(name: str, label: Label) -> None:
+    ran = Trial(name="nominal_0", rel_error=1e-7, gate=1e-5, passed=True)
+    verdict = Verdict(status=Status.OK, trials=(ran,), labels=(label,))
+    earlier = {"name": name, "rel_error": 0.0, "gate": 0.0, "passed": True, "skipped": "always these", "draw": 0}
+    stored = {key: value for key, value in verdict.to_json().items() if key != "skipped"}
+    stored["trials"] = [{**ran.to_json(), "skipped": ""}, earlier]
+    apart = replace(verdict, skipped=(SkippedTrial(name=name, reason="always these", label=label),))
+    assert Verdict.from_json(stored) == Verdict.from_json(apart.to_json()) == apart

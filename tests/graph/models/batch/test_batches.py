@@ -26,7 +26,7 @@ from ridgeline.graph.models.batch import batches as batches_module
 from ridgeline.graph.models.batch.batches import Batches
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.journalled import JournalledModels
-from ridgeline.graph.models.later_replies import LaterReplies, ReplyPending
+from ridgeline.graph.models.later_replies import LaterReplies, ReplyPending, Waiting
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.models.registry import make_model
@@ -93,7 +93,8 @@ def session(
         allowance = Allowance(journal, budget, wall_used_s=lambda: wall_used_s)
         batches = Batches(journal, allowance, pool.find)
         mailbox = Mailbox(journal)
-        later = LaterReplies(mailbox=mailbox, batches=batches, journal=journal, allowance=allowance, is_parking=parks)
+        waiting = Waiting(is_parking=parks)
+        later = LaterReplies(mailbox=mailbox, batches=batches, journal=journal, allowance=allowance, waiting=waiting)
         models = JournalledModels(pool, journal, allowance, later=later)
         yield Session(name, models, journal, batches, BatchedCalls(journal))
 

@@ -74,4 +74,4 @@ REFUSED = {
 
 
 if __name__ == "__main__":
-    export({**CASES, **REFUSED}, seed=11)
+    export({**CASES, **REFUSED}, rng_seed=11)

@@ -58,9 +58,9 @@ def write(name, module, inputs, out):
     (out / f"{name}.json").write_text(json.dumps({"graph": graph, "signature": signature.to_json()}))
 
 
-def export(cases, *, seed):
+def export(cases, *, rng_seed):
     """Export the references, by name a module and a function that makes its inputs, to the folder that the command names."""
-    torch.manual_seed(seed)
+    torch.manual_seed(rng_seed)
     for name, (module, inputs) in cases.items():
         given = inputs()
         with torch.no_grad():

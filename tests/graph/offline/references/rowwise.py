@@ -150,4 +150,4 @@ REFUSED = {
 
 
 if __name__ == "__main__":
-    export({**CASES, **REFUSED}, seed=7)
+    export({**CASES, **REFUSED}, rng_seed=7)

@@ -223,7 +223,7 @@ class SlowClock(OneDevice):
         return dataclasses.replace(DESCRIPTION, reference_graph=None)  # the seed kernel keeps a keyless search going
 
     async def spend(self) -> None:
-        self.context.started_s -= 60.0
+        self.context.working.started_s -= 60.0
 
 
 @pytest.mark.parametrize(("name", "wall_s"), [("scripted", 30.0), ("offline", 30.0), ("offline", None)])

@@ -167,7 +167,7 @@ def test_a_written_input_and_each_part_of_a_dict_are_outputs(bench: Bench) -> No
 def test_an_honest_file_is_accepted_with_the_judges_weights_under_names_of_its_own(bench: Bench) -> None:
     verdict = bench.verify(HONEST.replace("self.lin", "self.linear"))
     assert verdict.status is Status.OK, verdict
-    assert [t.name for t in verdict.trials if t.skipped] == ["not_varied scale"]
+    assert [each.name for each in verdict.skipped] == ["not_varied scale"]
 
 
 @pytest.mark.parametrize("cheat", CHEATS)

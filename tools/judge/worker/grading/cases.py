@@ -301,8 +301,8 @@ class CaseBook:
         with self.parameters_kept(), self._scalars_of(case.name):
             self.place_parameters(case.parameters)
             yield Moved(output=self._reference.run(case.inputs)[index], allowed=LOST_STEADY[PrecisionClass.FP32])
-            for seed in range(_MOVES):
-                moved = moved_outputs(self._reference, case, SUM_ERROR[loosest], seed)
+            for rng_seed in range(_MOVES):
+                moved = moved_outputs(self._reference, case, SUM_ERROR[loosest], rng_seed)
                 yield None if moved is None else Moved(output=moved[index], allowed=LOST_MOVED, by_operands=True)
             for precision in precisions:
                 output = rounded_outputs(self._reference, case, precision)[index]

@@ -54,8 +54,8 @@ def condition_numbers(reference: Reference, case: Case) -> list[float]:
     """
     relative = SUM_ERROR[PrecisionClass.FP32]
     squares: list[list[float]] = [[] for _ in case.expected]
-    for seed in range(_CONDITION_DRAWS):
-        outputs = moved_outputs(reference, case, relative, seed)
+    for rng_seed in range(_CONDITION_DRAWS):
+        outputs = moved_outputs(reference, case, relative, rng_seed)
         errors = None if outputs is None else floating_errors(outputs, case)
         if errors is None:
             return [1.0] * len(case.expected)
@@ -77,21 +77,21 @@ def double_errors(reference: Reference, case: Case) -> EachErrors | None:
     return None if by_outputs is None else worst_of(by_outputs, sum_errors(reference, case, relative))
 
 
-def moved_outputs(reference: Reference, case: Case, relative: float, seed: int = _CHOICE_SEED) -> Tensors | None:
+def moved_outputs(reference: Reference, case: Case, relative: float, rng_seed: int = _CHOICE_SEED) -> Tensors | None:
     """Return a case's outputs in float64, of operands of which about half differ by twice this part of themselves.
 
     None where the reference does not compute in float64, or where it gives no number so close to the case's own.
     """
     try:
         with torch.no_grad():
-            return reference.run_double(*moved_operands(case, relative, seed))
+            return reference.run_double(*moved_operands(case, relative, rng_seed))
     except BadReferenceError:
         return None
 
 
-def moved_operands(case: Case, relative: float, seed: int) -> tuple[Tensors, dict[str, torch.Tensor]]:
+def moved_operands(case: Case, relative: float, rng_seed: int) -> tuple[Tensors, dict[str, torch.Tensor]]:
     """Return a case's inputs and parameters in float64, about half of them nearer to zero by twice this part."""
-    generator = torch.Generator(case.inputs[0].device).manual_seed(seed)
+    generator = torch.Generator(case.inputs[0].device).manual_seed(rng_seed)
     inputs = tuple(_moved(t, relative, generator) for t in case.inputs)
     return inputs, {n: _moved(t, relative, generator) for n, t in case.parameters.items()}
 

@@ -15,9 +15,9 @@ from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.grading.case import are_finite, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.crowds import Crowds
+from ridgeline.tools.judge.worker.grading.effects import is_read
 from ridgeline.tools.judge.worker.grading.other_inputs import OtherInputs
 from ridgeline.tools.judge.worker.grading.other_parameters import OtherParameters
-from ridgeline.tools.judge.worker.grading.reads import is_read
 from ridgeline.tools.judge.worker.grading.scalars import taken_scalars
 from ridgeline.tools.judge.worker.grading.signs import LOST, OUTSIDE, SignTrials, objection_to_signs
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource

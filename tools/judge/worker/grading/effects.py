@@ -160,3 +160,14 @@ class _Look:
 
 def _reason(where: str) -> str:
     return f"other values in its place alone change {where} by less than the gate"
+
+
+def is_read(view: torch.Tensor, reference: Reference, inputs: Tensors) -> bool:
+    """Return whether other values in a parameter's place, left there, show in any bit of the output, or are refused."""
+    before = tuple(o.clone() for o in reference.run(inputs))
+    view.copy_((view == 0).to(view.dtype))
+    try:
+        after = reference.run(inputs)
+    except ProblemError:
+        return True
+    return not all(equal_bits(a, b) for a, b in zip(before, after, strict=True))

@@ -248,7 +248,7 @@ class Examiner:
         return replace(
             graded,
             output=self.names[index],
-            stale=self._is_stale(case),
+            stale=self._earlier_trial_of_output(case),
             non_finite=difference.non_finite,
             worst=worst,
             wrong_integers=difference.wrong_integers,
@@ -268,7 +268,7 @@ class Examiner:
             error_map=map_errors(output, want, 0.0, lost.places),
         )
 
-    def _is_stale(self, case: Case) -> str:
+    def _earlier_trial_of_output(self, case: Case) -> str:
         """Return the earlier trial whose output this is, "" for none."""
         for name in self._trials:
             if name == case.name:

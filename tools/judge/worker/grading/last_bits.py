@@ -36,8 +36,8 @@ def excused(reference: Reference, case: Case, index: int, output: torch.Tensor) 
     """
     want = case.expected[index]
     allowed: torch.Tensor | None = None
-    for seed in range(LAST_BITS_DRAWS):
-        draw = _draw(reference, case, index, seed)
+    for rng_seed in range(LAST_BITS_DRAWS):
+        draw = _draw(reference, case, index, rng_seed)
         if draw is None or draw.shape != want.values.shape:
             return
         if want.is_exact:
@@ -55,10 +55,10 @@ def _nearer(output: torch.Tensor, want: Expected, by: torch.Tensor) -> torch.Ten
     return want.values + torch.copysign((apart.abs() - by).clamp_(min=0.0), apart)
 
 
-def _draw(reference: Reference, case: Case, index: int, seed: int) -> torch.Tensor | None:
+def _draw(reference: Reference, case: Case, index: int, rng_seed: int) -> torch.Tensor | None:
     """Return an output of a draw; None where the reference refuses it, or nothing on the way jumps."""
-    rounding = LastBits(torch.Generator(case.inputs[0].device).manual_seed(seed))
-    operands = moved_operands(case, SUM_ERROR[PrecisionClass.FP32], seed)
+    rounding = LastBits(torch.Generator(case.inputs[0].device).manual_seed(rng_seed))
+    operands = moved_operands(case, SUM_ERROR[PrecisionClass.FP32], rng_seed)
     try:
         with torch.no_grad(), rounding:
             outputs = reference.run_double(*operands)

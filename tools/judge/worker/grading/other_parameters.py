@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.grading.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.halving import take_by_halves
 from ridgeline.tools.judge.worker.grading.signs import OUTSIDE
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
@@ -24,7 +26,6 @@ _MOST_HALVES = 48
 that is given up one way together. One of 200 parameters takes some 20."""
 _MORE_DRAWS = 4
 """Further draws on which a way has to be taken, once one was refused: some draws of a matrix are definite by chance."""
-_UNTRIED = "refused together with others, and not looked at alone for want of time"
 _REFUSED_DRAWS = "some of its other values are outside the reference's domain"
 
 Tried = Callable[[str, Callable[[], str]], str]
@@ -53,7 +54,6 @@ class OtherParameters:
         self._until_s = time.perf_counter() + limit_s
         self._halves_left = self._most_halves = most_halves
         self._is_default_finite: bool | None = None
-        self._refused: dict[str, str] = {}  # in the way that is tried now
 
     def settle(self) -> dict[str, str]:
         """Return those that the reference takes with no other values, by name in the model with the reason."""
@@ -66,27 +66,21 @@ class OtherParameters:
         asked = sorted(weights.varied, key=is_likely.__getitem__)  # what is refused lies together
         taken, way = frozenset[str](), 0
         while objection:
-            self._halves_left, self._refused = self._most_halves >> way, {}
-            taken = self._taken_of_halves(asked, taken, way, objection)
-            for name in self._refused:
+            self._halves_left = self._most_halves >> way
+            taken, refused = take_by_halves(
+                asked, objection, taken, objection_to=partial(self._objection_to, way), is_over=self._is_over
+            )
+            for name in refused:
                 weights.give_up_way(name)
-            kept |= {name: why for name, why in self._refused.items() if name not in weights.varied}
-            asked, way = [name for name in self._refused if name not in kept], way + 1
-            objection = self._objection_to(asked, taken, way) if asked else ""
+            kept |= {name: why for name, why in refused.items() if name not in weights.varied}
+            asked, way = [name for name in refused if name not in kept], way + 1
+            objection = self._objection_to(way, asked, taken) if asked else ""
         return kept
 
-    def _taken_of_halves(self, asked: Sequence[str], taken: frozenset[str], way: int, objection: str) -> frozenset[str]:
-        """Return `taken` and those that the reference takes beside them of what it refuses together."""
-        if len(asked) == 1 or self._halves_left <= 0 or time.perf_counter() > self._until_s:
-            self._refused |= dict.fromkeys(asked, objection if len(asked) == 1 else _UNTRIED)
-            return taken
-        middle = len(asked) // 2
-        for half in (asked[:middle], asked[middle:]):
-            refusal = self._objection_to(half, taken, way)
-            taken = self._taken_of_halves(half, taken, way, refusal) if refusal else taken.union(half)
-        return taken
+    def _is_over(self) -> bool:
+        return self._halves_left <= 0 or time.perf_counter() > self._until_s
 
-    def _objection_to(self, asked: Sequence[str], taken: frozenset[str], way: int) -> str:
+    def _objection_to(self, way: int, asked: Sequence[str], taken: frozenset[str]) -> str:
         self._halves_left -= 1
         with self._weights.varying_only(taken.union(asked)):
             return self._objection(f"other {', '.join(asked)}, way {way}", _MORE_DRAWS)

@@ -14,6 +14,7 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors
+from ridgeline.tools.judge.worker.grading.halving import take_by_halves
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors, gate_for
@@ -26,7 +27,6 @@ _ROOM = 10.0
 """Operands rounded to tf32 may move a trial's output by this x tf32's nominal gates: more is rounding made large."""
 _WORSE = 4.0
 """... or by this x what they move a nominal trial's by: an output that is rounding anyhow stays as good as it was."""
-_UNTRIED = "refused together with others, and not looked at alone for want of time"
 _ILL_CONDITIONED = "its output would be left to rounding"
 
 OUTSIDE = "outside the reference's domain: its output is not finite"
@@ -58,9 +58,9 @@ class SignTrials:
 
     def _settle_trial(self, trial: str) -> bool:
         lost = {c: LOST for each in self.refused.values() for c, why in each.items() if why == LOST}
-        refused = self.refused[trial] = lost  # another judge for each of them is enough
-        candidates = tuple(c for c in self._candidates if c not in lost)
-        taken = self._taken(trial, candidates, frozenset(), refused, time.perf_counter() + self._limit_s)
+        candidates = tuple(c for c in self._candidates if c not in lost)  # another judge for each of the lost is enough
+        taken, refused = self._taken(trial, candidates)
+        self.refused[trial] = lost | refused
         self._note(trial, taken)
         for role, part in _parts(taken).items():
             name = part_of(trial, role)
@@ -71,27 +71,22 @@ class SignTrials:
         return bool(taken)
 
     def _taken(
-        self,
-        trial: str,
-        candidates: Sequence[ArgumentKey],
-        taken: frozenset[ArgumentKey],
-        refused: dict[ArgumentKey, str],
-        until_s: float,
-    ) -> frozenset[ArgumentKey]:
-        """Return `taken` and those of the candidates that the reference takes beside them, halving what it refuses."""
-        if not candidates:
-            return taken
-        self._note(trial, taken.union(candidates))
-        objection = self._objection(trial)
+        self, trial: str, candidates: Sequence[ArgumentKey]
+    ) -> tuple[frozenset[ArgumentKey], dict[ArgumentKey, str]]:
+        """Return those of the candidates that the reference takes together, and the others with the reason."""
+        until_s = time.perf_counter() + self._limit_s
+
+        def objection_to(asked: Sequence[ArgumentKey], taken: frozenset[ArgumentKey]) -> str:
+            self._note(trial, taken.union(asked))
+            return self._objection(trial)
+
+        none = frozenset[ArgumentKey]()
+        objection = objection_to(candidates, none) if candidates else ""
         if not objection:
-            return taken.union(candidates)
-        if len(candidates) == 1 or time.perf_counter() > until_s:
-            refused |= dict.fromkeys(candidates, objection if len(candidates) == 1 else _UNTRIED)
-            return taken
-        middle = len(candidates) // 2
-        for half in (candidates[:middle], candidates[middle:]):
-            taken = self._taken(trial, half, taken, refused, until_s)
-        return taken
+            return frozenset(candidates), {}
+        return take_by_halves(
+            candidates, objection, none, objection_to=objection_to, is_over=lambda: time.perf_counter() > until_s
+        )
 
     def _note(self, name: str, chosen: frozenset[ArgumentKey]) -> None:
         if self._book.signed.get(name) == chosen:

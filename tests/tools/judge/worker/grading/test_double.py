@@ -15,7 +15,7 @@ from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.grading.grades import Grade
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.precision import NEAR_LIMIT, accepted_classes, allows_tf32, asked_of
+from ridgeline.tools.records.precision import NEAR_LIMIT, accepted_classes, allows_tf32, asked_of, loosest
 from ridgeline.tools.records.trial_names import TRANSFORMED
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
@@ -77,10 +77,10 @@ NAMES = ["softmax", "layer_norm", "product", "gelu"]
 @pytest.mark.parametrize(("body", "honest"), WORK, ids=NAMES)
 def test_another_order_in_float64_is_fp64_in_every_trial_and_far_from_its_limits(body: str, honest: Any) -> None:
     graded = Graded(body)
-    for trial in TRIALS:
-        grade = graded(honest(graded.x(trial)), trial=trial)
-        assert grade.passed and grade.measured in (EXACT, FP64), trial
-        assert grade.nearest is None or grade.nearest.factor < NEAR_LIMIT, (trial, grade.nearest)
+    grades = {trial: graded(honest(graded.x(trial)), trial=trial) for trial in TRIALS}
+    assert [trial for trial, grade in grades.items() if not grade.passed] == []
+    assert loosest([grade.measured for grade in grades.values()]) is FP64
+    assert max(grade.nearest.factor for grade in grades.values() if grade.nearest) < NEAR_LIMIT
 
 
 @pytest.mark.parametrize(("body", "honest"), WORK, ids=NAMES)

@@ -20,7 +20,7 @@ from ridgeline.tools.judge.messages import LeaveOut
 from ridgeline.tools.judge.replies import LeftOut
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.measure.domain import with_left_out, within_domain
+from ridgeline.tools.measure.refused_contents import with_left_out, within_domain
 from ridgeline.tools.records.problem import SkippedTrial, Target
 from ridgeline.tools.records.results import Timing, Verdict
 from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, ReasonCode, Status

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.descriptions import description_of
 
+from ridgeline.tools.profile.ceiling_shares import bound_of, reached
 from ridgeline.tools.profile.executed import ExecutedWork
-from ridgeline.tools.profile.reached import bound_of, reached
 from ridgeline.tools.records.results import Floor, Timing
 from ridgeline.tools.records.vocabulary import Status
 

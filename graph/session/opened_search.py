@@ -16,12 +16,13 @@ from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.runs.folders import lock_run
+from ridgeline.graph.models.later_replies import Waiting
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.search.context import left_to_session
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.beginning import begin, tell_beyond, tell_unpriced
-from ridgeline.graph.session.ending import end_host_search, store_session
+from ridgeline.graph.session.first_record import begin, tell_beyond, tell_unpriced
+from ridgeline.graph.session.last_record import end_host_search, store_session
 from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.session.parking import on_requests
 from ridgeline.graph.session.run_log import log_to
@@ -138,6 +139,8 @@ async def _open_locked(
     """Give the context of a search whose run folder this process holds."""
     from ridgeline.graph.search.context import SearchContext, stored_target
     from ridgeline.graph.search.judging.compiled import end_compiled
+    from ridgeline.graph.search.running.measuring import Measuring
+    from ridgeline.graph.search.running.working_time import WorkingTime
     from ridgeline.tools.machine.load import cores_in_use
     from ridgeline.tools.remembering import RememberingEngine
 
@@ -162,28 +165,32 @@ async def _open_locked(
             facts=(await run_whole(archive.run)).facts or (),
             archive=archive,
             journal=Journal(archive),
-            engine=RememberingEngine(engine, archive, target=search.target),
+            measuring=Measuring(
+                engine=RememberingEngine(engine, archive, target=search.target),
+                devices=await asyncio.to_thread(_devices, search) if is_local else 1,
+                is_away=bool(search.away),
+                cores_in_use=cores_in_use if is_local else None,
+            ),
             models=ModelPool(search.models),
             settings=search.settings,
             budget=search.budget,
             bank=await run_whole(_open_bank, search, stack),
             rng_seed=search.rng_seed,
-            wall_before_s=wall_before_s,
-            interrupts=interrupts,
-            parks=search.park and finish is left_to_session,
+            working=WorkingTime(before_s=wall_before_s),
+            waiting=Waiting(
+                is_deferred=interrupts,
+                is_parking=search.park and finish is left_to_session,
+                tell=on_requests(search.run_dir, on_event),
+            ),
             is_stopping=is_stopping(stop),
-            tell_waiting=on_requests(search.run_dir, on_event),
-            is_away=bool(search.away),
-            devices=await asyncio.to_thread(_devices, search) if is_local else 1,
             certifies=not search.replays_times,
             recorded=search.replay.answers if search.replay else None,
             finish=finish,
-            cores_in_use=cores_in_use if is_local else None,
         )
         tell_unpriced(context.models, on_event)
         tell_beyond(search, on_event)
         stack.push_async_callback(end_compiled, context)
-        await run_whole(context.later.mailbox.publish)
+        await run_whole(context.journalled_models.later.mailbox.publish)
         yield context
 
 

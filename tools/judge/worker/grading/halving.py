@@ -1,0 +1,41 @@
+"""Parts of what a reference refuses together, by halves: those that it takes beside each other, and the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
+
+UNTRIED = "refused together with others, and not looked at alone for want of time"
+
+K = TypeVar("K", bound=Hashable)
+
+
+def take_by_halves(
+    asked: Sequence[K],
+    objection: str,
+    taken: frozenset[K],
+    *,
+    objection_to: Callable[[Sequence[K], frozenset[K]], str],
+    is_over: Callable[[], bool],
+) -> tuple[frozenset[K], dict[K, str]]:
+    """Return `taken` and those of `asked` that the reference takes beside them; then the others, each with the reason.
+
+    Args:
+        asked: at least one, which it refuses together.
+        objection: why it does.
+        taken: what it takes already.
+        objection_to: why it refuses these beside those taken, "" where it does not.
+        is_over: no half is tried any more.
+    """
+    if len(asked) == 1 or is_over():
+        return taken, dict.fromkeys(asked, objection if len(asked) == 1 else UNTRIED)
+    refused: dict[K, str] = {}
+    middle = len(asked) // 2
+    for half in (asked[:middle], asked[middle:]):
+        refusal = objection_to(half, taken)
+        if refusal:
+            taken, rest = take_by_halves(half, refusal, taken, objection_to=objection_to, is_over=is_over)
+            refused |= rest
+        else:
+            taken = taken.union(half)
+    return taken, refused
