@@ -14,10 +14,10 @@ def mixed_up(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return a permutation with places of a secret share of rows exchanged, few or many, and half of the time mixed up."""
+    """Return a permutation with few places exchanged or many, and half of the time mixed up."""
     is_mixed = bool(_uniform((), generator) < 1 / 2)
     flat = tensor.flatten().clone()
-    chosen = few_or_many(*_rows(tensor).shape, generator).flatten()
+    chosen = few_or_many(_rows(tensor).shape, generator).flatten()
     chosen[_two_of(flat.numel(), generator)] = True
     places = chosen.nonzero().flatten()
     places = places[torch.randperm(places.numel(), generator=generator, device=generator.device)]
@@ -28,9 +28,9 @@ def exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def exchanged_in_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return a permutation with places of a secret share of rows exchanged within the row, few or many."""
+    """Return a permutation with few places exchanged within their rows, or many."""
     rows = _rows(tensor)
-    chosen = few_or_many(*rows.shape, generator)
+    chosen = few_or_many(rows.shape, generator)
     chosen[_one_of(rows.shape[0], generator), _two_of(rows.shape[1], generator)] = True
     counts, places = chosen.sum(-1, keepdim=True), torch.arange(rows.shape[1], device=rows.device)
     order = torch.where(chosen, _uniform(rows.shape, generator), 2.0).argsort(-1)  # the chosen places first

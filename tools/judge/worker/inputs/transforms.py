@@ -21,6 +21,7 @@ _OUTLIER_ROOM = 64  # an outlier is at most the type's largest number over this
 _SEGMENTS = 16  # a tweaked input of one dimension differs in this part of it
 _RUNS = 64  # a run is this part of a row
 _SCATTERED = 1 / 8  # of a row's elements
+_HANDFUL = 16  # places of a whole tensor, from one on
 
 
 def shifted(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
@@ -123,17 +124,16 @@ def parts(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return chosen.view(tensor.shape)
 
 
-def few_or_many(rows: int, width: int, generator: torch.Generator) -> torch.Tensor:
-    """Return places of a secret share of the rows, in each from one to all: every order of magnitude as often.
+def few_or_many(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    """Return places of rows: half of the time a handful, else of each row from one to all, each order of magnitude as often.
 
     Who samples a tensor, or each row, to learn whether it is a usual one takes one with few such places for it.
     """
-    in_rows = torch.rand((rows, 1), generator=generator, device=generator.device)
-    of_rows = rows ** -torch.rand((), generator=generator, device=generator.device)
-    is_row = in_rows <= torch.maximum(of_rows, in_rows.min())
-    share = width ** -torch.rand((rows, 1), generator=generator, device=generator.device)
-    chosen = torch.rand((rows, width), generator=generator, device=generator.device)
-    return is_row & (chosen < share)
+    is_few, in_all = torch.rand(2, generator=generator, device=generator.device)
+    rows, width = shape
+    in_row = width ** -torch.rand((rows, 1), generator=generator, device=generator.device)
+    share = torch.where(is_few < 1 / 2, _HANDFUL**in_all / (rows * width), in_row)
+    return torch.rand(shape, generator=generator, device=generator.device) < share
 
 
 def with_one_slice(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

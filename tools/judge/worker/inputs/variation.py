@@ -203,7 +203,7 @@ def _paired(
 
 
 def mixed_elements(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return each row mixed with another one, with weights of their own for few or many elements of a secret share of rows."""
+    """Return each row mixed with another one, with weights of their own for few elements or many."""
     return _mixed(tensor, generator, by_element=True)
 
 
@@ -219,7 +219,7 @@ def _mixed(tensor: torch.Tensor, generator: torch.Generator, *, by_element: bool
     places = torch.randperm(count, generator=generator, device=generator.device)
     weights = _random((count, 1) if by_rows else (1, count), generator)
     if by_element:
-        is_own = few_or_many(*rows.shape, generator)
+        is_own = few_or_many(rows.shape, generator)
         weights = torch.where(is_own, _random(rows.shape, generator), weights)
     weights = weights.to(tensor.dtype)
     other = rows[places] if by_rows else rows[:, places]
