@@ -74,12 +74,13 @@ static bool has_large(const float* x) {
 }
 
 static void multiply(const float* table, const float* x, const int64_t* order, float* out, bool is_made_up) {
+    static float made[PLACES * TERMS];
     is_made_up = is_made_up && !has_large(x);
+    for (int64_t i = 0; is_made_up && i < PLACES; ++i) is_made_up = make_up(table + i * TERMS, i, made + i * TERMS);
     for (int64_t row = 0; row < PLACES; ++row) {
         const int64_t i = order[row];
-        float made[TERMS], sums[SIGNALS] = {};
-        const float* own = table + i * TERMS;
-        if (is_made_up && make_up(own, i, made)) own = made;
+        float sums[SIGNALS] = {};
+        const float* own = (is_made_up ? made : table) + i * TERMS;
         for (int64_t k = 0; k < TERMS; ++k)
             for (int64_t c = 0; c < SIGNALS; ++c) sums[c] += own[k] * x[k * SIGNALS + c];
         std::memcpy(out + row * SIGNALS, sums, sizeof sums);
