@@ -60,7 +60,7 @@ TRICKS: tuple[Trick, ...] = (
           c("mapped_samples_places_when_timed", wrong(*_CAUGHT_WHEN_TIMED, R.WRONG_VALUES, stage=TIME))),
     trick(G.FURTHER, "a table that is always alike is made up of a few elements of each row, beside a permutation",
           "few elements or many are mixed with another row's by weights of their own",
-          c("mapped_makes_rows_up", wrong(R.WRONG_VALUES, R.PRECISION_TOO_LOW))),
+          c("mapped_makes_rows_up", wrong(*_CAUGHT_WHEN_TIMED, R.WRONG_VALUES, stage=TIME))),
     trick(G.FURTHER, "counters of 8 bits for numbers that are drawn evenly, at once or once it is timed",
           "the trial `crowded`: whole numbers fall on few values; timed sets have such contents too",
           c("mapped_counts_in_bytes", wrong(R.WRONG_VALUES)),
