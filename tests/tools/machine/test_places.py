@@ -127,6 +127,15 @@ def test_a_folder_that_is_there_and_cannot_be_used_is_left_for_no_other(
     assert not second.exists()
 
 
+def test_a_lock_folder_that_is_a_file_is_told_as_what_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folders_in(monkeypatch, tmp_path)
+    file = tmp_path / "locks"
+    file.touch()
+    monkeypatch.setenv("RIDGELINE_LOCK_DIR", str(file))
+    with pytest.raises(DeviceError, match=f"^lock folder {file} is no folder: set RIDGELINE_LOCK_DIR to one that all"):
+        lock_dir()
+
+
 def test_a_folder_that_is_being_made_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     first, _ = folders_in(monkeypatch, tmp_path, patience_s=math.inf)  # however busy the machine: the answers decide
     first.mkdir(parents=True)

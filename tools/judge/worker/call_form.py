@@ -171,7 +171,7 @@ def unique_name(name: str, taken: set[str]) -> str:
 def _strangeness(tensor: torch.Tensor) -> str:
     """Return what keeps a tensor from being plain memory of a type that C has; "" for nothing."""
     if tensor.is_nested or tensor.layout is not torch.strided:
-        return "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.").removeprefix("_")
+        return "a nested tensor" if tensor.is_nested else str(tensor.layout).removeprefix("torch.").removeprefix("_")
     if tensor.is_meta:
         return "on the meta device, without values"
     return "" if dtype_name(tensor) in _DTYPES else dtype_name(tensor)

@@ -168,7 +168,7 @@ def _with_copies(value: Any, copied: Sequence[int], places: Iterator[int], copie
 def _place(tensor: torch.Tensor) -> tuple[int, int, torch.Size, tuple[int, ...]]:
     """Return which part of which storage a tensor is, by the storage's identity: a fake tensor has no address."""
     if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_meta:
-        return 0, 0, tensor.shape, ()
+        return 0, 0, torch.Size(), ()  # one that is nested has no shape
     return tensor.untyped_storage()._cdata, int(tensor.storage_offset()), tensor.shape, tensor.stride()
 
 

@@ -6,7 +6,6 @@ The reference is trusted code of the user's own; what can be wrong with it is a 
 from __future__ import annotations
 
 import contextlib
-import copy
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -37,8 +36,10 @@ from ridgeline.tools.judge.worker.contract import (
     tensors_in,
     without_side_effects,
 )
+from ridgeline.tools.judge.worker.model_copy import copied
+from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
-from ridgeline.tools.judge.worker.user_code import attribute, load_reference, run_own
+from ridgeline.tools.judge.worker.user_code import attribute, is_out_of_memory, load_reference, run_own
 from ridgeline.tools.modelnew.file import PUBLIC_SEED
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.module_contract import CallForm, ModuleContract
@@ -69,6 +70,7 @@ class Reference:
         specs += self._describe_state(taken)
         specs += self._describe_outputs(self.run(self.draw_inputs(0)), taken, specs)
         self.signature = Signature(args=tuple(specs))
+        self.keeps_own_type = False  # float64 would compute something else
         self._double: torch.nn.Module | None = None
 
     # -------------------------------------------------------------------------------------------------- description
@@ -163,25 +165,55 @@ class Reference:
 
     def run_double(self, inputs: Tensors, parameters: dict[str, torch.Tensor]) -> Tensors:
         """Call the reference in float64 with these parameters; in its own type where it refuses float64."""
+        outputs = self.in_double(inputs, parameters)
+        return self.in_own_type(inputs, parameters) if outputs is None else outputs
+
+    def in_double(self, inputs: Tensors, parameters: dict[str, torch.Tensor]) -> Tensors | None:
+        """Call the reference in float64 with these parameters; None where it refuses float64.
+
+        That may be an operation without float64, a type written into `forward`, or a view of bits, of which float64 has
+        twice as many.
+        """
+        if self.keeps_own_type:
+            return None
         model = self._double_model()
         for name, value in parameters.items():
             _set_tensor(model, name, value.double() if value.is_floating_point() else value)
         doubled = tuple(t.double() if t.is_floating_point() else t for t in inputs)
         try:
-            return flat_outputs(model(*self.arguments(doubled)))
-        except torch.OutOfMemoryError:
-            raise  # expected outputs of the reference's own type would be taken for those of float64
-        except (RuntimeError, TypeError, ValueError):  # an operation without float64, or a type written into forward
-            with self._holding(parameters):
-                return self.run(inputs)
+            outputs = flat_outputs(model(*self.arguments(doubled)))
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise  # expected outputs of the reference's own type would be taken for those of float64
+            return None
+        return outputs if self._has_its_form(outputs) else None
+
+    def in_own_type(self, inputs: Tensors, parameters: dict[str, torch.Tensor]) -> Tensors:
+        """Call the reference as the user wrote it, with these parameters; numbers of another type are made its own."""
+        own = tuple(t.to(dtype) for t, dtype in zip(inputs, self._input_types, strict=True))
+        with self._holding(parameters):
+            return self.run(own)
+
+    @property
+    def _input_types(self) -> tuple[torch.dtype, ...]:
+        return tuple(torch_dtype(a.dtype) for a in self.signature.with_role(Role.INPUT) if a.kind is ArgKind.TENSOR)
+
+    def _has_its_form(self, outputs: Tensors) -> bool:
+        """Return whether outputs in float64 have the shapes of the reference's own, and are numbers where these are."""
+        specs = self.signature.with_role(Role.OUTPUT)
+        return len(specs) == len(outputs) and all(
+            tuple(output.shape) == spec.shape
+            and output.is_floating_point() is torch_dtype(spec.dtype).is_floating_point
+            for spec, output in zip(specs, outputs, strict=True)
+        )
 
     @contextlib.contextmanager
     def _holding(self, parameters: dict[str, torch.Tensor]) -> Iterator[None]:
         """Let the model have these parameters meanwhile; the judge's memory may hold others."""
         own = {name: tensor.data for name, tensor in self.named_tensors().items() if name in parameters}
         try:
-            for name in own:
-                _set_tensor(self.model, name, parameters[name])
+            for name, tensor in own.items():
+                _set_tensor(self.model, name, parameters[name].to(tensor.dtype))
             yield
         finally:
             for name, tensor in own.items():
@@ -189,7 +221,7 @@ class Reference:
 
     def _double_model(self) -> torch.nn.Module:
         if self._double is None:
-            self._double = copy.deepcopy(self.model).double()
+            self._double = copied(self.model).double()
             for module in self._double.modules():
                 for name, value in vars(module).items():
                     if isinstance(value, torch.Tensor) and value.is_floating_point():

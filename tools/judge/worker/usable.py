@@ -6,6 +6,7 @@ import torch
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors, dtype_name
+from ridgeline.tools.judge.worker.grading.in_double import settle_double
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
@@ -23,7 +24,8 @@ def check_usable(reference: Reference) -> None:
     """Run the reference twice on the same inputs.
 
     Raises:
-        BadReferenceError: it changes its own state, its two results differ beyond rounding, or other inputs give other shapes.
+        BadReferenceError: it changes its own state, its two results differ beyond rounding, other inputs give other shapes,
+            or it computes something else in float64.
     """
     inputs = reference.draw_inputs(1)
     _check_form("get_inputs()", inputs, reference.signature, Role.INPUT)
@@ -47,6 +49,7 @@ def check_usable(reference: Reference) -> None:
         raise BadReferenceError(f"{_FILE}: forward() gives only empty tensors: a kernel would have nothing to do")
     if all(t.is_floating_point() and not bool(torch.isfinite(t).any()) for t in first):
         raise BadReferenceError(f"{_FILE}: forward() gives nothing but NaN or infinity for get_inputs()")
+    settle_double(reference, inputs)
 
 
 def _check_form(what: str, tensors: Tensors, signature: Signature, role: Role) -> None:

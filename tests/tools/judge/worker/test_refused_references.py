@@ -58,6 +58,10 @@ def stateful(value: str) -> str:
         ("raise ValueError('\\udcff \\x1b[31m\\nred')", r"ValueError: \\udcff \\x1b\[31m red \(line 1\)$"),
         (HEAD + "def Model():\n    return abs\n" + INPUTS.format(inputs="1"), "must give a torch.nn.Module"),
         (reference("x", "return x", "torch.ones(4, 4).to_sparse()"), "input x is sparse_coo"),
+        (
+            reference("x", "return torch.nested.nested_tensor([x, x[:3]])", "torch.ones(4, 4)"),
+            r"forward\(\) returns a nested tensor, which kernels cannot write$",
+        ),
         (reference("x", "return x.to_sparse()", "torch.ones(4, 4)"), "returns sparse_coo"),
         (reference("x", "return x", "torch.ones(4, 4, device='meta')"), "input x is on the meta device"),
         (

@@ -33,6 +33,9 @@ class Case:
     sums: dict[PrecisionClass, EachErrors | None] = field(default_factory=dict)  # None: nothing can be told
     conditions: list[float] = field(default_factory=list)  # each output's condition number; empty: not asked for yet
     plain: list[EachErrors | None] = field(default_factory=list)  # what plain sums lose; empty: not asked for yet
+    choices: list[tuple[torch.dtype, ...]] = field(
+        default_factory=list
+    )  # what the reference chooses among: the type of each choice's numbers; empty: not asked for yet
     fits: bool = True  # PyTorch's own output is finite wherever the expected one is: fp16 ends at 65504
 
     @property

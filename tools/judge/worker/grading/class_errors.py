@@ -6,6 +6,7 @@ Beside it, what sums lose: operands that differ by a few units of fp32, computed
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 
@@ -84,7 +85,7 @@ def moved_outputs(reference: Reference, case: Case, relative: float, rng_seed: i
     """
     try:
         with torch.no_grad():
-            return reference.run_double(*moved_operands(case, relative, rng_seed))
+            return reference.in_double(*moved_operands(case, relative, seed))
     except BadReferenceError:
         return None
 
@@ -97,7 +98,19 @@ def moved_operands(case: Case, relative: float, rng_seed: int) -> tuple[Tensors,
 
 
 def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) -> torch.Tensor:
-    """Return a tensor in float64 with about half of its values nearer to zero by twice this part of themselves.
+    """Return a tensor in float64 with about half of its values nearer to zero by twice this part of themselves."""
+    # float32 holds 1 - 2^-23 and no number between it and 1
+    wide = torch.float32 if relative >= 2.0**-24 else torch.float64
+
+    def half_of(values: torch.Tensor) -> torch.Tensor:
+        factors = torch.empty(values.shape, dtype=wide, device=generator.device)
+        return factors.bernoulli_(0.5, generator=generator).to(values.device)
+
+    return moved(tensor, relative, half_of)
+
+
+def moved(tensor: torch.Tensor, relative: float, chosen: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """Return a tensor in float64 with the chosen values nearer to zero by twice this part of themselves.
 
     None is further from it: a probability above 1 is refused, on a GPU by an assert that costs the judge its process.
     Whole numbers stay as they are: sums of them lose nothing, and what is compared with one (a mask) would jump.
@@ -107,10 +120,7 @@ def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) ->
     values = tensor.to(torch.float64, copy=True)  # the case's own may be float64 already
     if bool((values == values.round()).all()):
         return values
-    # float32 holds 1 - 2^-23 and no number between it and 1
-    wide = torch.float32 if relative >= 2.0**-24 else torch.float64
-    factors = torch.empty(tensor.shape, dtype=wide, device=generator.device)
-    return values.mul_(factors.bernoulli_(0.5, generator=generator).mul_(-2 * relative).add_(1).to(tensor.device))
+    return values.mul_(chosen(values).mul_(-2 * relative).add_(1))
 
 
 def floating_errors(outputs: Tensors, case: Case) -> EachErrors | None:

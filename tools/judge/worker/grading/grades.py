@@ -97,7 +97,7 @@ class Grader:
         """Return the grade of a case's outputs; `differences` are theirs, where they are known."""
         differences = differences or self.differences(outputs, case.expected)
         found = [
-            self._with_small_rows(case, i, outputs[i], self._with_last_bits(case, i, outputs[i], d))
+            self._with_small_rows(case, i, outputs[i], self._with_last_bits(case, i, outputs, d))
             for i, d in enumerate(differences)
         ]
         index = max(range(len(found)), key=lambda i: _how_near(found[i]), default=0)
@@ -128,17 +128,21 @@ class Grader:
             return replace(grade, nearest=nearest_limit(grade.nearest, kept.use))
         return replace(grade, measured=None, passed=False, nearest=kept.use, lost=kept.lost)
 
-    def _with_last_bits(self, case: Case, index: int, output: torch.Tensor, difference: Difference) -> OutputGrade:
-        """Return the grade of an output; of what is left where last bits decide, if it is not right otherwise."""
-        grade = self._grade_output(case, index, difference)
-        is_hopeless = difference.errors.overall > _HOPELESS or difference.invalid_bools
-        if grade.passed or self._by_crfm[index] or is_hopeless or self._accepted[index][-1] is PrecisionClass.FP64:
+    def _with_last_bits(self, case: Case, index: int, outputs: Tensors, difference: Difference) -> OutputGrade:
+        """Return the grade of an output; of what is left where last bits or equals decide, if it is not right otherwise."""
+        grade, want = self._grade_output(case, index, difference), case.expected[index]
+        is_held = self._by_crfm[index] or self._accepted[index][-1] is PrecisionClass.FP64
+        if grade.passed or difference.invalid_bools or (is_held and not want.is_exact):
             return grade
+        is_far = difference.errors.overall > _HOPELESS
         with self._book.running(case) as reference:
-            for left in excused(reference, case, index, output):
-                found = self._grade_output(case, index, compare(left, case.expected[index]))
+            for left in excused(reference, case, index, outputs, is_far=is_far):
+                rest = compare(left, want)
+                found = self._grade_output(case, index, rest)
                 if found.passed:
                     return found
+                if rest.errors.overall > _HOPELESS:
+                    break
         return grade
 
     def _grade_output(self, case: Case, index: int, difference: Difference) -> OutputGrade:

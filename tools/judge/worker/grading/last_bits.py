@@ -1,12 +1,17 @@
-"""Boundaries at which last bits decide: a number beside that of a rounding, a comparison or a maximum may fall to either side.
+"""What decides without being computed: last bits beside a boundary, and which of equal numbers is chosen.
 
-The reference runs in float64 with each result that float32 does not hold rounded at random, a few last bits nearer to zero
-(Monte Carlo arithmetic: Parker, 1997). Results that float32 holds stay, so whole numbers, masks and ties are as they were.
-Operands are moved as for what sums lose, since what is left of large terms is off by the last bits of these.
+A number beside that of a rounding, a comparison or a maximum may fall to either side. The reference runs in float64 with
+each result that float32 does not hold rounded at random, a few last bits nearer to zero (Monte Carlo arithmetic: Parker,
+1997). Results that float32 holds stay, so whole numbers and masks are as they were, and equal numbers stay equal. Operands
+are moved as for what sums lose, since what is left of large terms is off by the last bits of these.
+
+Among equals each run chooses in one way (choices.py). An output is right where one way gives each of its rows.
 """
 
 from __future__ import annotations
 
+import functools
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,65 +20,144 @@ from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ridgeline.tools.errors import BadReferenceError
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case
-from ridgeline.tools.judge.worker.grading.class_errors import moved_operands
-from ridgeline.tools.judge.worker.grading.compare import Expected
+from ridgeline.tools.judge.worker.grading.choices import Choices, Way
+from ridgeline.tools.judge.worker.grading.class_errors import moved
+from ridgeline.tools.judge.worker.grading.explained import Explained, merged
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.precision import LAST_BITS, LAST_BITS_DRAWS, LAST_BITS_REACH, SUM_ERROR
+from ridgeline.tools.records.precision import LAST_BITS, LAST_BITS_DRAWS, SUM_ERROR
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
+_DRAWS_UP = LAST_BITS_DRAWS // 2
+"""Further draws where equals decide what is left of a sum of them, as in a nucleus: results further from zero."""
 _JUMPS = frozenset(
     {"round", "floor", "ceil", "trunc", "frac", "sign", "sgn", "floor_divide", "remainder", "fmod", "heaviside"}
 )
 """Operations of floating numbers that jump; those whose results are of another type are told by that."""
 
 
-def excused(reference: Reference, case: Case, index: int, output: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Yield an output as it is expected wherever last bits decide on it, by ever more draws; nothing where none can.
+def excused(
+    reference: Reference, case: Case, index: int, outputs: Tensors, *, is_far: bool = False
+) -> Iterator[torch.Tensor]:
+    """Yield an output as it is expected wherever last bits or equals decide on it, by ever more draws; nothing where none can.
 
     A number may be as far off as twice the furthest that a draw has at that very place. What is further off stays so by the
     rest. An integer may be what a draw has. Where the reference is continuous nothing is excused: gates know what it loses.
+    An output that `is_far` off can be so by its choices alone.
     """
-    want = case.expected[index]
-    allowed: torch.Tensor | None = None
-    for rng_seed in range(LAST_BITS_DRAWS):
-        draw = _draw(reference, case, index, rng_seed)
-        if draw is None or draw.shape != want.values.shape:
-            return
-        if want.is_exact:
-            output = torch.where(output == draw, want.values, output)
-            yield output
-            continue
-        apart = (draw.double() - want.values).abs_().nan_to_num_(0.0, 0.0, 0.0)
-        allowed = apart if allowed is None else torch.maximum(allowed, apart, out=allowed)
-        yield _nearer(output, want, LAST_BITS_REACH * allowed)
+    ways = _Ways(reference, case, index, outputs)
+    if ways.is_choice:
+        yield ways.output()
+    elif is_far:
+        return
+    for seed in range(LAST_BITS_DRAWS + _DRAWS_UP * (len(ways.found) > 1)):
+        for explained in ways.found:
+            if not explained.add(ways.draw(explained.way, seed)):
+                return
+        yield ways.output()
 
 
-def _nearer(output: torch.Tensor, want: Expected, by: torch.Tensor) -> torch.Tensor:
-    """Return an output in float64, nearer to the expected one by at most this much at each place."""
-    apart = output.double() - want.values
-    return want.values + torch.copysign((apart.abs() - by).clamp_(min=0.0), apart)
+class _Ways:
+    """The ways in which a reference may choose, and what each of them explains of an output."""
 
+    def __init__(self, reference: Reference, case: Case, index: int, outputs: Tensors) -> None:
+        self._reference, self._case, self._index = reference, case, index
+        self._want, self._output = case.expected[index].values, outputs[index]
+        guides = tuple(o for o in outputs if o.dtype in (torch.int32, torch.int64) and o.numel())
+        first = self._first(guides)
+        self._types = case.choices[0]
+        self.is_choice = first is not None
+        ways = [Way()] if first is None or first.is_free else []
+        if first is not None:
+            ways += [Way(takes_last=end, guides=guides) for end in (False, True) if first.is_free or not end]
+        self.found = [Explained(way, self._output, self._want, self._base(way)) for way in ways]
 
-def _draw(reference: Reference, case: Case, index: int, rng_seed: int) -> torch.Tensor | None:
-    """Return an output of a draw; None where the reference refuses it, or nothing on the way jumps."""
-    rounding = LastBits(torch.Generator(case.inputs[0].device).manual_seed(rng_seed))
-    operands = moved_operands(case, SUM_ERROR[PrecisionClass.FP32], rng_seed)
-    try:
-        with torch.no_grad(), rounding:
-            outputs = reference.run_double(*operands)
-    except BadReferenceError:
+    def output(self) -> torch.Tensor:
+        """Return the output, as it is expected where a way explains it."""
+        return merged(self.found, self._output, self._want)
+
+    def _first(self, guides: Tensors) -> Choices | None:
+        """Return the choices of a run in the reference's own type; None where there are none of which nothing is specified."""
+        if self._case.choices and not self._case.choices[0]:
+            return None
+        choices = Choices(Way(takes_last=False, guides=guides))
+        try:
+            with torch.no_grad(), choices:
+                self._reference.in_own_type(self._case.inputs, self._case.parameters)
+        except BadReferenceError:
+            choices = Choices(Way())
+        self._case.choices[:] = [tuple(choices.types)]
+        return choices if choices.is_found else None
+
+    def _base(self, way: Way) -> torch.Tensor | None:
+        """Return what the reference gives in a way without other last bits; None for what is expected."""
+        if way.takes_last is None:
+            return None
+        operands = self._case.inputs, self._case.parameters
+        is_exact = not self._want.is_floating_point()
+        run = self._reference.in_own_type if is_exact else self._reference.run_double
+        try:
+            with torch.no_grad(), Choices(self._typed(way, is_rounded=not is_exact)):
+                return run(*operands)[self._index]
+        except BadReferenceError:
+            return None
+
+    def _typed(self, way: Way, *, is_rounded: bool, is_flushed: bool = False) -> Way:
+        types = self._types if is_rounded else ()
+        return Way(takes_last=way.takes_last, guides=way.guides, types=types, is_flushed=is_flushed)
+
+    def draw(self, way: Way, seed: int) -> torch.Tensor | None:
+        """Return an output of a draw; None where the reference refuses it, or nothing on the way jumps.
+
+        Every other draw chooses among numbers as the reference's own type has them, and every fourth among those of which the
+        smallest are 0: a kernel may keep more digits than that type has, or flush.
+        """
+        case = self._case
+        operands = _moved_operands(case, seed)
+        choices = self._typed(way, is_rounded=seed % 2 == 1, is_flushed=seed % 4 == 3)
+        for run, dtype in ((self._reference.in_double, torch.float64), (self._reference.in_own_type, torch.float32)):
+            rounding = LastBits(seed, dtype, is_up=seed >= LAST_BITS_DRAWS)
+            try:
+                with torch.no_grad(), Choices(choices), rounding:
+                    outputs = run(*operands)
+            except BadReferenceError:
+                return None
+            if outputs is not None:
+                return outputs[self._index] if rounding.is_jump_found else None
         return None
-    return outputs[index] if rounding.is_jump_found else None
+
+
+def _moved_operands(case: Case, seed: int) -> tuple[Tensors, dict[str, torch.Tensor]]:
+    """Return a case's inputs and parameters in float64, about half of them nearer to zero by some last bits, equals alike."""
+    relative = SUM_ERROR[PrecisionClass.FP32]
+    count = iter(range(len(case.inputs) + len(case.parameters)))
+    move = functools.partial(moved, relative=relative)
+
+    def halves(tensor: torch.Tensor) -> torch.Tensor:
+        return move(tensor, chosen=lambda values: shares_of(values, seed, next(count)).lt(0.5).float())
+
+    return tuple(map(halves, case.inputs)), {n: halves(t) for n, t in case.parameters.items()}
+
+
+def shares_of(values: torch.Tensor, seed: int, count: int) -> torch.Tensor:
+    """Return a random number from 0 to 1 for each number in float64, the same one for equal numbers."""
+    factor = random.Random(seed << 32 | count).getrandbits(63) | 1
+    return (values.contiguous().view(torch.int64) * factor).double().mul_(2.0**-64).add_(0.5)  # products wrap
 
 
 class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there
-    """Rounds each result in float64 that float32 does not hold to one that it does, nearer to zero by up to `LAST_BITS`."""
+    """Rounds each result in float64 that float32 does not hold to one that it does, nearer to zero by up to `LAST_BITS`.
 
-    def __init__(self, generator: torch.Generator) -> None:
+    Where it `is_up`, further from zero, but past no whole number: a probability is 1 at most. Of a reference that refuses
+    float64 it moves the results in float32 that are no whole numbers.
+    """
+
+    def __init__(self, seed: int, dtype: torch.dtype = torch.float64, *, is_up: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
         self.is_jump_found = False  # an operation on the way that jumps where last bits decide
-        self._generator = generator
+        self._seed, self._dtype, self._is_up = seed, dtype, is_up
+        self._count = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -81,19 +165,23 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
         self.is_jump_found = self.is_jump_found or is_rounded or _may_jump(func, (args, kwargs), result)
         if any(returned.alias_info is not None for returned in func._schema.returns):
             return result
+        self._count += 1
         return _pytree.tree_map(self._rounded, result)
 
     def _rounded(self, made: Any) -> Any:
-        if not isinstance(made, torch.Tensor) or made.dtype is not torch.float64:
+        if not isinstance(made, torch.Tensor) or made.dtype is not self._dtype:
             return made
-        held = made.float().double()
-        if torch.equal(held, made):
+        values = made.double()
+        held = made.float().double() if self._dtype is torch.float64 else values.round()
+        if torch.equal(held, values):
             return made
-        shares = torch.rand(made.shape, generator=self._generator, device=self._generator.device).to(made.device)
-        moved = made * (1 - LAST_BITS * shares.double())
-        rounded = moved.float().double()
+        shares = shares_of(values, self._seed, self._count).mul_(LAST_BITS if self._is_up else -LAST_BITS)
+        changed = shares.add_(1).mul_(values)
+        if self._is_up:
+            changed = torch.copysign(torch.minimum(changed.abs(), values.abs().ceil()), values)
+        rounded = changed.float().double()
         is_number = torch.isfinite(rounded) & (rounded != 0)  # float64 goes further at both ends
-        return torch.where(held == made, made, torch.where(is_number, rounded, moved))
+        return torch.where(held == values, values, torch.where(is_number, rounded, changed)).to(made.dtype)
 
 
 def _may_jump(func: Any, given: Any, result: Any) -> bool:

@@ -7,7 +7,7 @@ import torch
 from tests.tools.judge.worker.grading.judged import Judged
 
 from ridgeline.tools.judge.worker.grading.class_errors import rounded
-from ridgeline.tools.judge.worker.grading.last_bits import excused
+from ridgeline.tools.judge.worker.grading.last_bits import LastBits, excused, shares_of
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 SECRETS = (b"one", b"two", b"three")
@@ -119,4 +119,39 @@ def test_a_boundary_of_whole_numbers_stays_where_it_is() -> None:
 def test_nothing_is_excused_where_nothing_jumps() -> None:
     judged = Judged("x", "torch.randn(64, 64)", "return torch.softmax(x, -1) @ x")
     case = judged.book.case("nominal_0")
-    assert list(excused(judged.reference, case, 0, case.expected[0].values)) == []
+    assert list(excused(judged.reference, case, 0, (case.expected[0].values,))) == []
+
+
+QUANTISED = (
+    "s = torch.linspace(0.01, 0.06, 512)",
+    "z = torch.full((512,), 128, dtype=torch.int32)",
+    "return torch.fake_quantize_per_channel_affine(x, s, z, 1, 0, 255)",
+)
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_last_bits_decide_in_an_operation_that_refuses_float64_too(secret: bytes) -> None:
+    judged = Judged("x", "torch.randn(256, 512)", *QUANTISED, secret=secret)
+    s = torch.linspace(0.01, 0.06, 512)
+    assert judged.reference.in_double(judged.book.case("nominal_0").inputs, {}) is None
+    assert judged.refused_in(lambda x: (torch.clamp(torch.round(x * (1 / s) + 128), 0, 255) - 128) * s) == []
+    halves = judged.refused_in(lambda x: (torch.clamp(torch.round(x.half() / s + 128), 0, 255) - 128) * s)
+    downwards = judged.refused_in(lambda x: (torch.clamp(torch.floor(x / s + 128), 0, 255) - 128) * s)
+    assert {"nominal_0", "nominal_1"} <= set(halves) & set(downwards)
+
+
+def test_equal_numbers_are_moved_alike_and_others_at_random() -> None:
+    values = torch.randn(4096, dtype=torch.float64).round(decimals=2)
+    shares = shares_of(values, 3, 1)
+    assert all(len(shares[values == v].unique()) == 1 for v in values[:64])
+    for other in (shares_of(values, 4, 1), shares_of(values, 3, 2)):
+        assert abs(float(((shares < 0.5) == (other < 0.5)).double().mean()) - 0.5) < 0.1
+    assert float(shares.min()) >= 0 and float(shares.max()) <= 1 and abs(float(shares.mean()) - 0.5) < 0.1
+
+
+@pytest.mark.parametrize("is_up", [False, True])
+def test_no_result_is_moved_past_a_whole_number(is_up: bool) -> None:
+    x = torch.cat([torch.rand(1000, dtype=torch.float64), 1 - 1e-9 * torch.rand(1000, dtype=torch.float64)])
+    with LastBits(1, is_up=is_up):
+        moved = x * 1.0
+    assert float(moved.max()) <= 1 and float(((moved > x) if is_up else (moved < x)).double().mean()) > 0.4
