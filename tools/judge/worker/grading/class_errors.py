@@ -85,7 +85,7 @@ def moved_outputs(reference: Reference, case: Case, relative: float, rng_seed: i
     """
     try:
         with torch.no_grad():
-            return reference.in_double(*moved_operands(case, relative, seed))
+            return reference.in_double(*moved_operands(case, relative, rng_seed))
     except BadReferenceError:
         return None
 

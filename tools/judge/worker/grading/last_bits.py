@@ -51,9 +51,9 @@ def excused(
         yield ways.output()
     elif is_far:
         return
-    for seed in range(LAST_BITS_DRAWS + _DRAWS_UP * (len(ways.found) > 1)):
+    for rng_seed in range(LAST_BITS_DRAWS + _DRAWS_UP * (len(ways.found) > 1)):
         for explained in ways.found:
-            if not explained.add(ways.draw(explained.way, seed)):
+            if not explained.add(ways.draw(explained.way, rng_seed)):
                 return
         yield ways.output()
 
@@ -107,17 +107,17 @@ class _Ways:
         types = self._types if is_rounded else ()
         return Way(takes_last=way.takes_last, guides=way.guides, types=types, is_flushed=is_flushed)
 
-    def draw(self, way: Way, seed: int) -> torch.Tensor | None:
+    def draw(self, way: Way, rng_seed: int) -> torch.Tensor | None:
         """Return an output of a draw; None where the reference refuses it, or nothing on the way jumps.
 
         Every other draw chooses among numbers as the reference's own type has them, and every fourth among those of which the
         smallest are 0: a kernel may keep more digits than that type has, or flush.
         """
         case = self._case
-        operands = _moved_operands(case, seed)
-        choices = self._typed(way, is_rounded=seed % 2 == 1, is_flushed=seed % 4 == 3)
+        operands = _moved_operands(case, rng_seed)
+        choices = self._typed(way, is_rounded=rng_seed % 2 == 1, is_flushed=rng_seed % 4 == 3)
         for run, dtype in ((self._reference.in_double, torch.float64), (self._reference.in_own_type, torch.float32)):
-            rounding = LastBits(seed, dtype, is_up=seed >= LAST_BITS_DRAWS)
+            rounding = LastBits(rng_seed, dtype, is_up=rng_seed >= LAST_BITS_DRAWS)
             try:
                 with torch.no_grad(), Choices(choices), rounding:
                     outputs = run(*operands)
@@ -128,21 +128,21 @@ class _Ways:
         return None
 
 
-def _moved_operands(case: Case, seed: int) -> tuple[Tensors, dict[str, torch.Tensor]]:
+def _moved_operands(case: Case, rng_seed: int) -> tuple[Tensors, dict[str, torch.Tensor]]:
     """Return a case's inputs and parameters in float64, about half of them nearer to zero by some last bits, equals alike."""
     relative = SUM_ERROR[PrecisionClass.FP32]
     count = iter(range(len(case.inputs) + len(case.parameters)))
     move = functools.partial(moved, relative=relative)
 
     def halves(tensor: torch.Tensor) -> torch.Tensor:
-        return move(tensor, chosen=lambda values: shares_of(values, seed, next(count)).lt(0.5).float())
+        return move(tensor, chosen=lambda values: shares_of(values, rng_seed, next(count)).lt(0.5).float())
 
     return tuple(map(halves, case.inputs)), {n: halves(t) for n, t in case.parameters.items()}
 
 
-def shares_of(values: torch.Tensor, seed: int, count: int) -> torch.Tensor:
+def shares_of(values: torch.Tensor, rng_seed: int, count: int) -> torch.Tensor:
     """Return a random number from 0 to 1 for each number in float64, the same one for equal numbers."""
-    factor = random.Random(seed << 32 | count).getrandbits(63) | 1
+    factor = random.Random(rng_seed << 32 | count).getrandbits(63) | 1
     return (values.contiguous().view(torch.int64) * factor).double().mul_(2.0**-64).add_(0.5)  # products wrap
 
 
@@ -153,10 +153,10 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
     float64 it moves the results in float32 that are no whole numbers.
     """
 
-    def __init__(self, seed: int, dtype: torch.dtype = torch.float64, *, is_up: bool = False) -> None:
+    def __init__(self, rng_seed: int, dtype: torch.dtype = torch.float64, *, is_up: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
         self.is_jump_found = False  # an operation on the way that jumps where last bits decide
-        self._seed, self._dtype, self._is_up = seed, dtype, is_up
+        self._rng_seed, self._dtype, self._is_up = rng_seed, dtype, is_up
         self._count = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -175,7 +175,7 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
         held = made.float().double() if self._dtype is torch.float64 else values.round()
         if torch.equal(held, values):
             return made
-        shares = shares_of(values, self._seed, self._count).mul_(LAST_BITS if self._is_up else -LAST_BITS)
+        shares = shares_of(values, self._rng_seed, self._count).mul_(LAST_BITS if self._is_up else -LAST_BITS)
         changed = shares.add_(1).mul_(values)
         if self._is_up:
             changed = torch.copysign(torch.minimum(changed.abs(), values.abs().ceil()), values)
