@@ -42,6 +42,8 @@ MODULES = (
     "tools.judge.worker.grading.examiner",
     "tools.judge.worker.grading.signs",
     "tools.judge.worker.inputs.variation",
+    "tools.judge.worker.inputs.symmetry",
+    "tools.judge.worker.inputs.crowds",
     "tools.judge.worker.grading.other_inputs",
     "tools.judge.worker.refused_kinds",
     "graph.certificate.audit",

@@ -13,6 +13,8 @@ FEW_OUTLIERS = "few_outliers"
 INTEGERS = "integers"
 """The trial of small whole numbers, on a set that was used before."""
 TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", INTEGERS, "outliers", FEW_OUTLIERS, MIXTURE)
+CROWDED = "crowded"
+"""The trial in which whole numbers fall on few values; only where there are inputs of whole numbers."""
 ORDER_ONE = "order_one"
 """The trial in which parameters that are small, or zero, are of order one; only where there are such."""
 ALONE = "alone"

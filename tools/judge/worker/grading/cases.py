@@ -31,6 +31,7 @@ from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.records.precision import LOST_MOVED, LOST_STEADY, SUM_ERROR
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.trial_names import (
+    CROWDED,
     FEW_OUTLIERS,
     GIVEN,
     INTEGERS,
@@ -196,6 +197,7 @@ class CaseBook:
             "outliers": self._source.outliers,
             FEW_OUTLIERS: functools.partial(self._as_timed, to=SetKind(Distribution.OUTLIERS)),
             MIXTURE: self._as_timed,
+            CROWDED: self._source.crowded,
             GIVEN: self._source.given,
         }
         return draws.get(name, self._source.nominal)(name), self._parameters_of(name)

@@ -14,6 +14,7 @@ from ridgeline.tools.errors import DeviceLostError, ProblemError
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.grading.case import are_finite, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.crowds import Crowds
 from ridgeline.tools.judge.worker.grading.effects import is_read
 from ridgeline.tools.judge.worker.grading.other_inputs import OtherInputs
 from ridgeline.tools.judge.worker.grading.other_parameters import OtherParameters
@@ -23,7 +24,7 @@ from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.problem import WholeRange
-from ridgeline.tools.records.trial_names import ALONE, GIVEN, NOMINAL, ORDER_ONE, SCALARS, TRANSFORMED, TWEAKED
+from ridgeline.tools.records.trial_names import ALONE, CROWDED, GIVEN, NOMINAL, ORDER_ONE, SCALARS, TRANSFORMED, TWEAKED
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 T = TypeVar("T")
@@ -84,6 +85,7 @@ class Domain:
         self._settle_inputs()
         self._settle_mixtures()
         transformed = [n for n in TRANSFORMED if self._takes_trial(n)]
+        transformed += [CROWDED] if self._settle_crowds() else []
         ordered = self._tweaks_first(transformed)
         signed = self._settle_signs()
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
@@ -123,14 +125,20 @@ class Domain:
             self._source,
             self._book,
             self._reference.input_names,
-            objection=lambda trial, what: (
-                LOST if what in self._left_out else self._tried(what, lambda: self.objection(trial))
-            ),
+            objection=self._objection_to,
             takes=lambda inputs, what: (
                 what not in self._left_out and self._tried(what, lambda: self._takes_inputs(inputs))
             ),
         )
         self.not_varied |= inputs.settle()
+
+    def _objection_to(self, trial: str, what: str) -> str:
+        return LOST if what in self._left_out else self._tried(what, lambda: self.objection(trial))
+
+    def _settle_crowds(self) -> bool:
+        """Find out which whole numbers may fall on few values, name the others, and return whether any may."""
+        self.skipped |= Crowds(self._source, self._book, self._reference.input_names, self._objection_to).settle()
+        return bool(self._source.crowds)
 
     # ------------------------------------------------------------------------------------------------------- mixtures
 
@@ -181,8 +189,7 @@ class Domain:
         return names
 
     def _sign_objection(self, name: str) -> str:
-        what = f"{name} of {', '.join(sorted(self.name_of(c) for c in self._book.signed[name]))}"
-        return LOST if what in self._left_out else self._tried(what, lambda: self.objection(name))
+        return self._objection_to(name, f"{name} of {', '.join(sorted(map(self.name_of, self._book.signed[name])))}")
 
     # -------------------------------------------------------------------------------------------------------- scalars
 
@@ -244,7 +251,7 @@ class Domain:
         return self._reference.input_names[argument] if isinstance(argument, int) else self._names[argument]
 
     def _takes_trial(self, name: str) -> bool:
-        objection = LOST if name in self._left_out else self._tried(name, lambda: self.objection(name))
+        objection = self._objection_to(name, name)
         if objection:
             self.skipped[name] = objection
         return not objection
@@ -266,7 +273,7 @@ class Domain:
             return OUTSIDE
         objection = (
             objection_to_signs(self._reference, self._book, case, self._non_finite_as_given)
-            if name in self._book.signed
+            if name in self._book.signed or name == CROWDED
             else ""
         )
         if objection:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -28,6 +28,7 @@ from ridgeline.tools.judge.worker.inputs.structure import (
 )
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
 from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, parts, row_scales, whole_range
+from ridgeline.tools.judge.worker.inputs.variation import Way
 
 _SHARE, _MOST = 8, 4
 """One in _SHARE of the sets, _MOST at most: the reference's time is that of nominal contents."""
@@ -45,6 +46,7 @@ class Distribution(StrEnum):
     MIXED_SIGNS = "mixed_signs"
     FEW_SIGNS = "few_signs"
     OPPOSITE_SIGNS = "opposite_signs"
+    CROWDED = "crowded"
     ALONE = (
         "alone"  # one input is of another draw, as in the trials `alone_NAME`: in some rows wholly, in others in part
     )
@@ -112,6 +114,7 @@ class Distributed:
     generator: Callable[[str], torch.Generator]
     with_signs: Mapping[Distribution, frozenset[int]]  # the inputs whose signs change, by the distributions of signs
     wholly: frozenset[int]  # the inputs of which no part may be of another draw
+    crowds: Mapping[int, Way] = field(default_factory=dict)  # the whole numbers that become mostly one of them
 
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
@@ -124,6 +127,8 @@ class Distributed:
             generator = self.generator(f"{index}:{i}:apart")
             views[i].copy_(other if i in self.wholly else torch.where(parts(other, generator), other, views[i]))
         for i, (view, traits) in enumerate(zip(views, self.traits, strict=True)):
+            if kind.distribution is Distribution.CROWDED and i in self.crowds:
+                view.copy_(self.crowds[i](view, self.generator(f"{index}:{i}:crowded")))
             if self._is_changed(i, traits, kind.distribution):
                 self._change(view, traits, kind.distribution, self.generator(f"{index}:{i}"))
 
@@ -132,7 +137,7 @@ class Distributed:
         return self.filling.another(index, argument, view)
 
     def _is_changed(self, index: int, traits: Traits, to: Distribution) -> bool:
-        if to is Distribution.ALONE:
+        if to in (Distribution.ALONE, Distribution.CROWDED):
             return False
         return index in self.with_signs.get(to, ()) if to in SIGNS else not traits.is_left
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
+from ridgeline.tools.judge.worker.inputs.permutations import mixed_up, with_two_exchanged
 from ridgeline.tools.judge.worker.inputs.structure import are_distinct, is_binary, mirrored, order_of
 from ridgeline.tools.judge.worker.inputs.transforms import random_index, with_one_slice
 from ridgeline.tools.judge.worker.inputs.variation import (
@@ -21,7 +22,6 @@ from ridgeline.tools.judge.worker.inputs.variation import (
     factors_of,
     has_room,
     mixed_rows,
-    mixed_up,
     moved,
     scaled,
     scaled_on_both_sides,
@@ -109,7 +109,7 @@ def _ways_of_whole(tensor: torch.Tensor) -> tuple[ParameterWay, ...]:
     ways = ways_to_vary(tensor, order) if tensor.numel() > 1 else ways_below(int(tensor), least=1)
     if order:
         return tuple(map(_wholly, ways))  # a part of another draw would break the order
-    change = _with_two_exchanged if are_distinct(tensor) else with_one_slice
+    change = with_two_exchanged if are_distinct(tensor) else with_one_slice
     return tuple(ParameterWay(draw=way, with_slice=change, with_element=change) for way in ways)
 
 
@@ -169,14 +169,6 @@ def _with_one_element(tensor: torch.Tensor, other: torch.Tensor, generator: torc
     place = places[random_index(places.shape, generator)]
     changed.view(-1)[place] = other.reshape(-1)[place]
     return changed
-
-
-def _with_two_exchanged(tensor: torch.Tensor, _other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return a permutation with two of its elements exchanged: it stays one."""
-    changed = tensor.flatten().clone()
-    first, second = torch.randperm(changed.numel(), generator=generator, device=generator.device)[:2]
-    changed[first], changed[second] = changed[second].clone(), changed[first].clone()
-    return changed.view(tensor.shape)
 
 
 def _with_one_halved(tensor: torch.Tensor, _other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

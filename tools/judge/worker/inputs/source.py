@@ -20,10 +20,17 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.device import device_of
+from ridgeline.tools.judge.worker.inputs.crowds import ways_to_crowd
 from ridgeline.tools.judge.worker.inputs.distributions import Distributed, Distribution, SetKind, Traits
 from ridgeline.tools.judge.worker.inputs.parameters import SMALL, ParameterSource
+from ridgeline.tools.judge.worker.inputs.permutations import with_two_exchanged
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
-from ridgeline.tools.judge.worker.inputs.structure import are_distinct, in_order, order_of
+from ridgeline.tools.judge.worker.inputs.structure import (
+    are_distinct,
+    common_order,
+    have_same_values,
+    in_order,
+)
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
     OFFSETS,
     WEIGHTS,
@@ -67,15 +74,20 @@ class SecretSource:
         first, second, self._draw_s = self._two_draws()
         self._alike = tuple(equal_bits(a, b) for a, b in zip(first, second, strict=True))
         pairs = list(zip(first, second, strict=True))
-        self._orders = tuple(_common_order(a, b) for a, b in pairs)
+        self._orders = tuple(common_order(a, b) for a, b in pairs)
         self._whole = tuple(not t.is_floating_point() for t in first)
         self._distinct = tuple(is_whole and are_distinct(t) for is_whole, t in zip(self._whole, first, strict=True))
+        traits = zip(self._distinct, self._orders, pairs, strict=True)
+        self._permuted = tuple(distinct and not order and have_same_values(*pair) for distinct, order, pair in traits)
+        self._maps = {i: first[i] for i, is_alike in enumerate(self._alike) if is_alike and self._permuted[i]}
         self._ways = {i: self._ways_of(i, pair) for i, pair in enumerate(pairs) if self._alike[i] or self._whole[i]}
         self._refused: set[int] = set()  # inputs whose other values the reference refuses; a transform leaves them too
         self._only: int | None = None
         self._draws_each: bool | None = None
         self._largest = max(t.numel() for t in first)
         self._traits = tuple(Traits.of(t, order) for t, order in zip(first, self._orders, strict=True))
+        self.crowds: Mapping[int, Way] = {}
+        """How whole numbers become mostly one of them in the trial `crowded`; none until it is known which may."""
         self.inputs_of_signs: Mapping[Distribution, frozenset[int]] = {}
         """The inputs that get other signs in a timed set; none until it is known which the reference takes."""
         self.inputs_apart: Mapping[str, frozenset[int]] = {}
@@ -158,9 +170,9 @@ class SecretSource:
         """Return the inputs given for `base` changed in one secret place: a few sampled elements do not tell the two apart."""
         generator = self._generator(label + ":row")
         pairs = enumerate(zip(self.given(base), self.nominal(label), strict=True))
-        return tuple(
-            self._tweaked(i, t, other, functools.partial(change, generator=generator)) for i, (t, other) in pairs
-        )
+        changes = (with_two_exchanged if is_permuted else change for is_permuted in self._permuted)
+        each = [functools.partial(change, generator=generator) for change in changes]
+        return tuple(self._tweaked(i, t, other, each[i]) for i, (t, other) in pairs)
 
     def _tweaked(
         self, index: int, tensor: torch.Tensor, other: torch.Tensor, change: Callable[..., torch.Tensor]
@@ -168,7 +180,8 @@ class SecretSource:
         if index in self._ways and not self._changes(index):
             return tensor
         is_alike = self._alike[index]
-        if tensor.dim() == 1 and (self._distinct[index] or (self._orders[index] and not is_alike)):
+        is_unlike = self._orders[index] != 0 and not is_alike
+        if tensor.dim() == 1 and not self._permuted[index] and (self._distinct[index] or is_unlike):
             return other  # a part of another draw would break the order
         changed = change(tensor, other)
         return other if is_alike and equal_bits(changed, tensor) else changed
@@ -196,6 +209,20 @@ class SecretSource:
     def outliers(self, label: str) -> Tensors:
         """Return the inputs with one large element at a secret place of some rows."""
         return self._transformed(with_outliers, label)
+
+    def crowded(self, label: str) -> Tensors:
+        """Return inputs whose whole numbers fall on few values: counters, capacities and degrees have to hold that."""
+        pairs = enumerate(self.nominal(label))
+        return tuple(
+            self.crowds[i](t, self._generator(f"{label}:crowded:{i}")) if i in self.crowds else t for i, t in pairs
+        )
+
+    def ways_to_crowd(self) -> dict[int, tuple[Way, ...]]:
+        """Return the ways in which each input of whole numbers may be crowded, the widest first; no order, no permutation."""
+        inputs = self.nominal("crowded")
+        indices = [i for i in self._ways if self._changes(i) and not self._orders[i] and not self._permuted[i]]
+        found = {i: ways_to_crowd(inputs[i], is_alike=self._alike[i]) for i in indices}
+        return {i: ways for i, ways in found.items() if ways}
 
     def _transformed(self, transform: Way, label: str) -> Tensors:
         generator = self._generator(label + ":transform")
@@ -253,6 +280,7 @@ class SecretSource:
             traits=tuple(left),
             generator=generator,
             with_signs=self.inputs_of_signs,
+            crowds=self.crowds,
             wholly=frozenset(i for i, t in enumerate(left) if t.is_symmetric or t.order or self._distinct[i]),
         )
 
@@ -291,7 +319,12 @@ class SecretSource:
             finite=tuple(finite_in_both(a, b) for a, b in pairs),
             weights=self._weights,
             offsets=torch.randperm(OFFSETS, generator=self._cpu_generator(label + ":weights"))[:n_sets].tolist(),
+            own={i: functools.partial(self._another_map, i, label) for i in self._maps if self._changes(i)},
         )
+
+    def _another_map(self, index: int, label: str, of_set: int) -> torch.Tensor:
+        """Return a permutation of a set's own: one chosen of two, element by element, is none."""
+        return self._varied(index, self._maps[index], f"{label}:{of_set}")
 
     @functools.cached_property
     def _weights(self) -> torch.Tensor:
@@ -308,11 +341,6 @@ class SecretSource:
 
     def _cpu_generator(self, label: str) -> torch.Generator:
         return torch.Generator().manual_seed(self._seed(label))
-
-
-def _common_order(first: torch.Tensor, second: torch.Tensor) -> int:
-    order = order_of(first)
-    return order if order and order_of(second) == order else 0
 
 
 def _as_drawn(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:

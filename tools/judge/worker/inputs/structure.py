@@ -50,6 +50,17 @@ def _order(tensor: torch.Tensor) -> int:
     return -1 if bool((before >= after).all()) else 0
 
 
+def common_order(first: torch.Tensor, second: torch.Tensor) -> int:
+    """Return the order that two draws have both, 0 where they have none."""
+    order = order_of(first)
+    return order if order and order_of(second) == order else 0
+
+
+def have_same_values(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Return whether two draws hold the same values, in any order."""
+    return torch.equal(first.flatten().sort().values, second.flatten().sort().values)
+
+
 def are_distinct(tensor: torch.Tensor) -> bool:
     """Return whether no value occurs twice: a permutation."""
     return tensor.numel() > 1 and torch.unique(tensor).numel() == tensor.numel()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -26,7 +26,7 @@ class Blend(Enum):
     MIXED = "a weight for each element"
     CHOSEN = "one or the other for each element: integers, masks"
     CHOSEN_IN_PAIRS = "one or the other for each pair of elements: symmetric ones, which stay symmetric"
-    SYMMETRIC = "one weight, and rows and columns times their own factors: as symmetric and as definite as the draws"
+    SYMMETRIC = "rows and columns of both times their own factors: as symmetric and as definite as the draws"
 
 
 class Filling(Protocol):
@@ -77,14 +77,20 @@ class Mixtures:
     finite: tuple[torch.Tensor | None, ...]  # where an input may be mixed: not at a mask's infinities; None: everywhere
     weights: torch.Tensor  # a table that every set reads from another offset on
     offsets: Sequence[int]
+    own: Mapping[int, Callable[[int], torch.Tensor]]  # inputs that no mixture keeps as they are, by a draw for each set
 
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
         for i, view in enumerate(views):
-            self._write_one(i, view, self.offsets[index])
+            if i in self.own:
+                view.copy_(self.own[i](index))
+            else:
+                self._write_one(i, view, self.offsets[index])
 
     def another(self, index: int, argument: int, view: torch.Tensor) -> torch.Tensor:
         """Return one input with other weights: with the same ones, copies of each other stay copies."""
+        if argument in self.own:
+            return self.own[argument](-1 - index)
         other = torch.empty_like(view)
         self._write_one(argument, other, (self.offsets[index] + OFFSETS // 2) % OFFSETS)
         return other
@@ -99,10 +105,7 @@ class Mixtures:
 
     def _blend(self, blend: Blend, view: torch.Tensor, draws: tuple[torch.Tensor, torch.Tensor], start: int) -> None:
         if blend is Blend.SYMMETRIC:
-            size = view.shape[-1]
-            factors = 0.4 + 0.7 * self.weights[start + 1 : start + 1 + size]  # at most 1: within the draws' range
-            torch.lerp(*draws, self.weights[start].to(view.dtype), out=view)
-            view.mul_(torch.outer(factors, factors).to(view.dtype))
+            self._blend_symmetric(view, draws, start)
             return
         weights = self.weights[start : start + view.numel()].view(view.shape)
         if blend in (Blend.CHOSEN, Blend.CHOSEN_IN_PAIRS):
@@ -110,6 +113,15 @@ class Mixtures:
             torch.where(weights < sum(WEIGHTS) / 2, *draws, out=view)
         else:
             torch.lerp(*draws, weights.to(view.dtype), out=view)
+
+    def _blend_symmetric(self, view: torch.Tensor, draws: tuple[torch.Tensor, torch.Tensor], start: int) -> None:
+        """Write D A D + E B E of draws A and B: each pair is mixed otherwise, and what is definite stays so."""
+        size = view.shape[-1]
+        weights = self.weights[start + 1 : start + 1 + size]
+        factors = 0.4 + 0.7 * self.weights[start + 1 + size : start + 1 + 2 * size]
+        first, second = factors * torch.sqrt(1 - weights), factors * torch.sqrt(weights)  # within the draws' range
+        torch.mul(draws[0], torch.outer(first, first).to(view.dtype), out=view)
+        view.add_(draws[1] * torch.outer(second, second).to(view.dtype))
 
 
 def blend_of(first: torch.Tensor, second: torch.Tensor) -> Blend:

@@ -11,6 +11,7 @@ import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric, mirrored
+from ridgeline.tools.judge.worker.inputs.symmetry import with_one_pair
 
 _ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
 _INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
@@ -20,6 +21,7 @@ _OUTLIER_ROOM = 64  # an outlier is at most the type's largest number over this
 _SEGMENTS = 16  # a tweaked input of one dimension differs in this part of it
 _RUNS = 64  # a run is this part of a row
 _SCATTERED = 1 / 8  # of a row's elements
+_HANDFUL = 16  # places of a whole tensor, from one on
 
 
 def shifted(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
@@ -122,6 +124,18 @@ def parts(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return chosen.view(tensor.shape)
 
 
+def few_or_many(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    """Return places of rows: half of the time a handful, else of each row from one to all, each order of magnitude as often.
+
+    Who samples a tensor, or each row, to learn whether it is a usual one takes one with few such places for it.
+    """
+    is_few, in_all = torch.rand(2, generator=generator, device=generator.device)
+    rows, width = shape
+    in_row = width ** -torch.rand((rows, 1), generator=generator, device=generator.device)
+    share = torch.where(is_few < 1 / 2, _HANDFUL**in_all / (rows * width), in_row)
+    return torch.rand(shape, generator=generator, device=generator.device) < share
+
+
 def with_one_slice(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return the tensor with one random row of `other`, one element where there are no rows."""
     if tensor.dim() != 1 or tensor.numel() == 0:
@@ -135,10 +149,14 @@ def with_one_slice(tensor: torch.Tensor, other: torch.Tensor, generator: torch.G
 def with_one_run(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return the tensor with a few elements of `other` that follow each other in one random row.
 
-    A sample of a few elements of every row rarely meets them. A symmetric matrix stays one as in `with_one_row`.
+    A sample of a few elements of every row rarely meets them. A symmetric matrix stays one as in `with_one_row`; of one of
+    floating-point values that are no mask a pair changes.
     """
     if tensor.dim() == 0 or tensor.numel() == 0 or is_symmetric(tensor):
-        return with_one_row(tensor, other, generator)
+        is_paired = tensor.dim() > 1 and tensor.is_floating_point() and not is_binary(tensor)
+        index = random_index(tensor.shape[:-1], generator) if is_paired else ()
+        paired = with_one_pair(tensor, index, generator) if is_paired else None
+        return with_one_row(tensor, other, generator) if paired is None else paired
     changed = tensor.clone()
     row = random_index(tensor.shape[:-1], generator)
     length = -(-tensor.shape[-1] // _RUNS)

@@ -8,19 +8,20 @@ Running the reference shows whether it takes them.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 
 import torch
 
+from ridgeline.tools.judge.worker.inputs.permutations import exchanged, exchanged_in_rows, mixed_up
 from ridgeline.tools.judge.worker.inputs.structure import (
     are_distinct,
     has_structural_zeros,
     is_binary,
     is_symmetric,
-    mirrored,
     order_of,
 )
+from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, scaled_in_pairs, with_secret_pairs
+from ridgeline.tools.judge.worker.inputs.transforms import few_or_many
 
 Way = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 _MaskWay = Callable[..., torch.Tensor]  # also with `share`
@@ -29,8 +30,8 @@ _FLIPPED = 0.125  # of a mask's elements: enough to show in every row, and rarel
 _FEW_FLIPPED = 1 / 64
 FACTORS = ((0.5, 1.0), (0.91, 1.0), (0.99, 1.0), (1.0, 1.1))
 """Ranges of the factors of what is scaled. A reference that asserts a lower bound takes a narrower one, or larger values."""
-_PAIRED = 0.25
-"""Share of a symmetric matrix off its diagonal that each pair of elements varies by itself, over twice the root of its size."""
+_PAIRED = ((0.5, FACTORS[0]), (0.1, FACTORS[1]))
+"""Shares of a definite matrix off its diagonal that are replaced, by secret pairs above all, with the factors of its rows."""
 _LARGEST_OF_ZEROS = (1.0, 0.01)
 
 
@@ -83,9 +84,15 @@ def _ways_of_floats(tensor: torch.Tensor) -> tuple[Way, ...]:
     if low == high == 1 and tensor.dim() > 1:
         return (functools.partial(_with_zeros, share=_FLIPPED), *scalings)  # a mask, or else weights
     if is_symmetric(tensor):
-        both = tuple(functools.partial(scaled_on_both_sides, factors=factors) for factors in FACTORS)
-        return (_scaled_in_pairs, *both)
-    return scalings if low == high or has_structural_zeros(tensor) else (mixed_rows, *scalings[1:])
+        return _ways_of_symmetric(tensor)
+    return scalings if low == high or has_structural_zeros(tensor) else (mixed_elements, mixed_rows, *scalings[1:])
+
+
+def _ways_of_symmetric(tensor: torch.Tensor) -> tuple[Way, ...]:
+    both = tuple(functools.partial(scaled_on_both_sides, factors=factors) for factors in FACTORS)
+    if may_be_definite(tensor):
+        return (*(functools.partial(_paired, share=share, factors=factors) for share, factors in _PAIRED), *both)
+    return (*(functools.partial(scaled_in_pairs, factors=factors) for factors in FACTORS), *both)
 
 
 def uniform_ways() -> tuple[Way, ...]:
@@ -97,7 +104,9 @@ def _ways_of_integers(tensor: torch.Tensor) -> tuple[Way, ...]:
     low, high = int(tensor.min()), int(tensor.max())
     if low == high:
         return ways_below(low, least=0 if tensor.numel() > 1 else 1)  # 0 of a count may leave nothing to compute
-    return (mixed_up,) if are_distinct(tensor) else (functools.partial(lowered, low=low), _lowered_by_one)
+    if are_distinct(tensor):
+        return (exchanged, exchanged_in_rows, mixed_up)
+    return functools.partial(lowered, low=low), _lowered_by_one
 
 
 def ways_below(value: int, *, least: int) -> tuple[Way, ...]:
@@ -183,35 +192,38 @@ def scaled_on_both_sides(
     return tensor * torch.outer(diagonal, diagonal).to(tensor.dtype)
 
 
-def _scaled_in_pairs(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return D A D with each pair of elements off the diagonal times a factor of its own: symmetric, and as definite as A.
+def _paired(
+    tensor: torch.Tensor, generator: torch.Generator, *, share: float, factors: tuple[float, float]
+) -> torch.Tensor:
+    """Return D B D, B with other pairs of elements: symmetric, and as definite as the tensor.
 
-    The factors are 1 - s + s * E / (2 * sqrt(n)), s = _PAIRED, E symmetric and uniform in -1 to 1, and 1 on the diagonal. E's
-    largest eigenvalue is some 1.2 * sqrt(n), so that this matrix is definite, and its product with A by elements is as
-    definite as A (Schur's theorem). Without these factors a few rows of D A D told a kernel that knows A all others.
+    Without other pairs a few rows of D A D told a kernel that knows A all others.
     """
-    size = tensor.shape[-1]
-    uniform = mirrored(2 * _random(tensor.shape, generator) - 1)
-    factors = (1 - _PAIRED) + _PAIRED / (2 * math.sqrt(size)) * uniform
-    factors.diagonal(dim1=-2, dim2=-1).fill_(1)
-    return scaled_on_both_sides(tensor * factors.to(tensor.dtype), generator, factors=FACTORS[0])
+    return scaled_on_both_sides(with_secret_pairs(tensor, generator, share=share), generator, factors=factors)
+
+
+def mixed_elements(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return each row mixed with another one, with weights of their own for few elements or many."""
+    return _mixed(tensor, generator, by_element=True)
 
 
 def mixed_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return each row mixed with another one, each element with another one where all rows are the same."""
+    return _mixed(tensor, generator, by_element=False)
+
+
+def _mixed(tensor: torch.Tensor, generator: torch.Generator, *, by_element: bool) -> torch.Tensor:
     rows = tensor.reshape(-1, tensor.shape[-1]) if tensor.dim() > 1 else tensor.reshape(1, -1)
     by_rows = not torch.equal(rows, rows[:1].expand_as(rows))
     count = rows.shape[0] if by_rows else rows.shape[1]
     places = torch.randperm(count, generator=generator, device=generator.device)
-    weights = _random((count, 1) if by_rows else (1, count), generator).to(tensor.dtype)
+    weights = _random((count, 1) if by_rows else (1, count), generator)
+    if by_element:
+        is_own = few_or_many(rows.shape, generator)
+        weights = torch.where(is_own, _random(rows.shape, generator), weights)
+    weights = weights.to(tensor.dtype)
     other = rows[places] if by_rows else rows[:, places]
     return torch.lerp(rows, other, weights.expand_as(rows)).reshape(tensor.shape)
-
-
-def mixed_up(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return the rows in another order, the elements where there is one row."""
-    rows = tensor if tensor.shape[0] > 1 else tensor.reshape(-1)
-    return rows[torch.randperm(rows.shape[0], generator=generator, device=generator.device)].view(tensor.shape)
 
 
 def lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> torch.Tensor:

@@ -1,0 +1,57 @@
+"""Whole numbers that fall on few values, in a trial and in timed sets, as far as the reference takes that."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.tools.judge.worker.grading.made import Made, made
+
+from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
+from ridgeline.tools.records.trial_names import CROWDED
+
+PIXELS = "torch.randint(0, 256, (16, 512), dtype=torch.uint8)"
+COUNT = "return torch.zeros(16, 256).scatter_add_(1, pixels.long(), torch.ones(16, 512))"
+
+
+def crowded(found: Made) -> list[torch.Tensor]:
+    """Return the first input as the trial and as a timed set have it."""
+    views = tuple(map(torch.empty_like, found.source.given("a")))
+    timed = found.source.timed_set("timed", views, 1, SetKind(Distribution.CROWDED))
+    return [found.book.contents(CROWDED)[0][0], timed[0]]
+
+
+def test_rows_hold_one_number_mostly_and_one_row_it_alone() -> None:
+    found = made("pixels", PIXELS, COUNT)
+    assert CROWDED in found.domain.names and not found.domain.skipped
+    for pixels in crowded(found):
+        most = torch.stack([row.long().bincount(minlength=256).max() for row in pixels])
+        assert int(most.max()) == 512 and float(most.double().mean()) > 128
+        assert int(torch.unique(pixels).numel()) > 100
+
+
+def test_labels_of_one_dimension_are_mostly_one_of_them() -> None:
+    found = made("labels", "torch.randint(3, 100, (1024,))", "return torch.eye(100)[labels].cumsum(0)")
+    for labels in crowded(found):
+        assert 900 < int(labels.bincount().max()) < 1024 and int(labels.max()) < 100
+
+
+def test_no_row_is_made_alike_where_the_reference_refuses_that() -> None:
+    body = "assert bool((pixels.amax(-1) > pixels.amin(-1)).all())", "return pixels.float() * 2"
+    found = made("pixels", PIXELS, *body)
+    assert CROWDED in found.domain.names and not found.domain.skipped
+    for pixels in crowded(found):
+        assert bool((pixels.amax(-1) > pixels.amin(-1)).all())
+
+
+def test_what_may_not_be_crowded_is_named_and_the_others_are() -> None:
+    bound = "assert int(a.bincount().max()) < 40"
+    found = made("b, a", "torch.randint(0, 9, (64,)), torch.randint(0, 9, (64,))", bound, "return a * 2.0, b * 2.0")
+    assert CROWDED in found.domain.names and list(found.domain.skipped) == [f"{CROWDED} a"]
+    assert int(crowded(found)[0].bincount().max()) > 48
+
+
+@pytest.mark.parametrize(
+    "inputs", ["torch.randperm(64)", "torch.randint(0, 9, (64,)).sort().values", "torch.randn(64)"]
+)
+def test_permutations_and_what_is_in_order_are_not_crowded(inputs: str) -> None:
+    assert CROWDED not in made("a", inputs, "return a * 2.0").domain.names

@@ -1,0 +1,83 @@
+"""Symmetric inputs that are always alike: some pairs change by more than any gate, and what is definite stays so."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.tools.judge.worker.grading.made import N_SETS, made
+
+from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, with_secret_pairs
+from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
+
+SIZE = 1024
+COVARIANCE = f"torch.exp(-(torch.arange({SIZE}.)[:, None] - torch.arange({SIZE}.)).abs() / 64)"
+BANDED = "4 * torch.eye(64) + torch.eye(64).roll(1, 0).tril() + torch.eye(64).roll(1, 0).tril().mT"
+DISTANCES = "(torch.arange(64.)[:, None] - torch.arange(64.)).abs()"
+
+
+def as_trials_and_sets_have_it(matrix: str, body: str) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Return a matrix as it is given, and as the reference takes it in two trials and two timed sets."""
+    found = made("a, x", f"{matrix}, torch.randn({SIZE if matrix == COVARIANCE else 64}, 4)", f"return {body}")
+    assert not found.domain.not_varied
+    sets = [tuple(map(torch.empty_like, found.source.given("a"))) for _ in range(2)]
+    filling = found.source.fill("renewal", N_SETS)
+    for index, views in enumerate(sets):
+        filling.write(index, views)
+    trials = [found.source.nominal("b"), found.source.nominal("c")]
+    return found.source.given("a")[0], [inputs[0] for inputs in (*trials, *sets)]
+
+
+@pytest.mark.parametrize("body", ["a @ x", "torch.linalg.cholesky(a) @ x"])
+def test_secret_pairs_of_a_definite_matrix_change_far_and_it_stays_definite(body: str) -> None:
+    given, changed = as_trials_and_sets_have_it(COVARIANCE, body)
+    for other in changed:
+        assert torch.equal(other, other.mT)
+        assert int(torch.linalg.cholesky_ex(other.double()).info) == 0
+        assert bool(are_far(given, other).any())
+    assert not torch.equal(are_far(given, changed[0]), are_far(given, changed[1]))
+
+
+def are_far(given: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Return the rows with a pair that no scaling of rows explains: 0.1 of a row whose norm is 8 is beyond every gate."""
+    roots = other.diagonal().sqrt()
+    correlations = other / torch.outer(roots, roots)
+    assert float(correlations.max()) < 1.0001
+    return (correlations - given > 0.1).any(-1)
+
+
+def test_few_pairs_change_far_in_some_draws_and_many_in_others() -> None:
+    given = eval(COVARIANCE)
+    generator = torch.Generator().manual_seed(5)
+    shares = [float(are_far(given, with_secret_pairs(given, generator, share=0.5)).double().mean()) for _ in range(24)]
+    assert min(shares) > 0 and sum(share < 0.05 for share in shares) > 3 and sum(share > 0.3 for share in shares) > 3
+
+
+def test_zeros_of_a_definite_matrix_stay_and_some_of_its_pairs_change_far() -> None:
+    given, changed = as_trials_and_sets_have_it(BANDED, "torch.linalg.cholesky(a) @ x")
+    for other in changed:
+        assert torch.equal(other, other.mT) and not bool(other[given == 0].any())
+        roots = other.diagonal().sqrt()
+        correlations = (other / torch.outer(roots, roots)).diagonal(1)
+        assert float(correlations.min()) < 0.16  # 1/4 as it is given
+        assert float(correlations.max()) > 0.25
+
+
+def test_pairs_of_a_matrix_that_is_not_definite_have_factors_of_their_own() -> None:
+    given, changed = as_trials_and_sets_have_it(DISTANCES, "a @ x")
+    assert not may_be_definite(given)
+    for other in changed:
+        assert torch.equal(other, other.mT) and not bool(other.diagonal().any())
+        ratios = (other / given)[given > 0].double()
+        assert float(ratios.std()) > 0.05
+
+
+@pytest.mark.parametrize("matrix", [COVARIANCE, BANDED, DISTANCES, "2 * torch.eye(64)"])
+def test_a_run_of_a_symmetric_matrix_is_a_secret_pair(matrix: str) -> None:
+    given = eval(matrix)
+    changed = with_one_run(given, given, torch.Generator().manual_seed(3))
+    assert torch.equal(changed, changed.mT) and not torch.equal(changed, given)
+    assert not bool(changed[given == 0].any())
+    if may_be_definite(given):
+        assert int(torch.linalg.cholesky_ex(changed.double()).info) == 0
+    if matrix == DISTANCES:
+        assert int((changed != given).sum()) == 2

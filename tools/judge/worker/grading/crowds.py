@@ -1,0 +1,56 @@
+"""Whole numbers that may fall on few values, in the widest way that the reference takes: all at once, then one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.inputs.variation import Way
+from ridgeline.tools.records.trial_names import CROWDED
+
+Objection = Callable[[str, str], str]
+"""Returns why the reference gives nothing for a trial, "" when it does; the second argument names what is tried."""
+
+
+class Crowds:
+    """Finds the inputs of whole numbers that the trial `crowded` changes, and notes how in the secret source."""
+
+    def __init__(self, source: SecretSource, book: CaseBook, names: tuple[str, ...], objection: Objection) -> None:
+        """Try nothing yet; `names` are the inputs'."""
+        self._source = source
+        self._book = book
+        self._names = names
+        self._objection = objection
+
+    def settle(self) -> dict[str, str]:
+        """Return the inputs that stay as they are in that trial, by `crowded NAME` with the reason."""
+        ways = self._source.ways_to_crowd()
+        if not ways or not self._refuses({i: each[0] for i, each in ways.items()}, CROWDED):
+            return {}
+        taken: dict[int, Way] = {}
+        refused: dict[str, str] = {}
+        for index, each in ways.items():
+            self._settle_input(index, each, taken, refused)
+        why = self._refuses(taken, f"{CROWDED}, each accepted alone")
+        if why:
+            self._note({})
+            refused |= {f"{CROWDED} {self._names[i]}": why for i in taken}
+        return refused
+
+    def _settle_input(self, index: int, ways: tuple[Way, ...], taken: dict[int, Way], refused: dict[str, str]) -> None:
+        why = ""
+        for number, way in enumerate(ways):
+            why = self._refuses({index: way}, f"{CROWDED} {self._names[index]}, way {number}")
+            if not why:
+                taken[index] = way
+                return
+        refused[f"{CROWDED} {self._names[index]}"] = why
+
+    def _refuses(self, crowds: Mapping[int, Way], what: str) -> str:
+        self._note(crowds)
+        return self._objection(CROWDED, what) if crowds else ""
+
+    def _note(self, crowds: Mapping[int, Way]) -> None:
+        self._book.forget(CROWDED)
+        self._source.crowds = crowds

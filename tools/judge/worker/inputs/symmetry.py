@@ -1,0 +1,131 @@
+"""Symmetric matrices with other pairs of elements: some secret pairs change far, and a definite matrix stays as definite.
+
+A definite matrix allows each pair by itself no more than some 1 / sqrt(size), which is below the gate of a loose class.
+So secret pairs get a part of the largest value that they may have, sqrt(a_ii * a_jj), at the cost of all others.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, mirrored
+
+_OF_SECRET_PAIRS = 0.9
+"""Of what all pairs give up: what secret ones get of their largest value. The rest lets each pair vary by itself."""
+_GROUPS = 256
+"""Secret groups whose members are all pairs, of two members at least: more than two keep pairs seen beside long rows."""
+_LEAST_CORRELATED = 0.8
+_LESS = 0.5  # of the share, in half of the draws
+_ROUNDING = 8  # last bits by which an element may be beyond what its diagonal allows
+
+
+def may_be_definite(tensor: torch.Tensor) -> bool:
+    """Return whether no two rows show that a symmetric matrix is neither definite nor semidefinite."""
+    diagonal = tensor.diagonal(dim1=-2, dim2=-1)
+    if not (bool((diagonal >= 0).all()) or bool((diagonal <= 0).all())):
+        return False
+    most = _largest(tensor) * (1 + _ROUNDING * torch.finfo(tensor.dtype).eps)
+    return bool((tensor.abs() <= most).all())
+
+
+def with_secret_pairs(tensor: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
+    """Return a symmetric matrix A off whose diagonal this share, or half, is replaced: as definite as A, with its diagonal.
+
+    It is (1 - s) A + s / 10 A * (1 + E / (2 sqrt(n))) + 9/10 s R * C by elements, R the largest values sqrt(a_ii * a_jj). E is
+    symmetric and uniform in -1 to 1: its largest eigenvalue is some 1.2 sqrt(n). C holds correlations: 1 on the diagonal, and
+    for secret pairs, few or many, 0.64 to 1, of either sign where A has both. By Schur's theorem none is less definite than A.
+    """
+    size, wide = tensor.shape[-1], torch.promote_types(tensor.dtype, torch.float32)
+    uniform = mirrored(torch.rand(tensor.shape, generator=generator, device=generator.device))
+    share *= _LESS if bool(torch.rand((), generator=generator, device=generator.device) < 1 / 2) else 1
+    varied = (1 - share) + share * (1 - _OF_SECRET_PAIRS) / (2 * math.sqrt(size)) * (2 * uniform - 1)
+    changed = tensor.to(wide) * varied
+    together = _linked(tensor, uniform) if has_structural_zeros(tensor) else _grouped(tensor, generator)
+    together &= _shared(tensor, together, generator)
+    sign = -1 if bool((tensor.diagonal(dim1=-2, dim2=-1) < 0).any()) else 1
+    sizes = _LEAST_CORRELATED + (1 - _LEAST_CORRELATED) * _of_rows(tensor, generator)
+    if bool((sign * tensor < 0).any()):
+        sizes = torch.where(_of_rows(tensor, generator) < 1 / 2, -sizes, sizes)
+    given = share * _OF_SECRET_PAIRS * sign * (sizes.unsqueeze(-1) * sizes.unsqueeze(-2))
+    changed += torch.where(together, given * _largest(tensor), 0)
+    changed.diagonal(dim1=-2, dim2=-1).copy_(tensor.diagonal(dim1=-2, dim2=-1))
+    return changed.to(tensor.dtype)
+
+
+def scaled_in_pairs(tensor: torch.Tensor, generator: torch.Generator, *, factors: tuple[float, float]) -> torch.Tensor:
+    """Return a symmetric matrix each pair of whose elements has a factor of its own; one pair has the lowest."""
+    least, most = factors
+    drawn = mirrored(torch.rand(tensor.shape, generator=generator, device=generator.device)) * (most - least) + least
+    row, column = torch.randint(tensor.shape[-1], (2,), generator=generator, device=generator.device)
+    drawn[..., row, column] = drawn[..., column, row] = least
+    return tensor * drawn.to(tensor.dtype)
+
+
+def with_one_pair(tensor: torch.Tensor, index: tuple[int, ...], generator: torch.Generator) -> torch.Tensor | None:
+    """Return a symmetric matrix in one row of which a secret pair is changed far; None where the row has no pair.
+
+    Where it may be definite, the rows and columns of both lose half of their size first, all but the diagonal: as much of
+    each other they may have then.
+    """
+    *batch, row = index
+    matrix = tensor[tuple(batch)]
+    others = matrix[row] != 0
+    others[row] = False
+    places = others.nonzero().flatten()
+    if not places.numel():
+        return None
+    column = int(places[torch.randint(places.numel(), (), generator=generator, device=generator.device)])
+    changed = tensor.clone()
+    one = changed[tuple(batch)]
+    if not may_be_definite(matrix):
+        one[row, column] *= 1 / 2
+        one[column, row] = one[row, column]
+        return changed
+    most = torch.sqrt(matrix[row, row].abs()) * torch.sqrt(matrix[column, column].abs())
+    pair = matrix[row, column]
+    for place in (row, column):
+        one[place] *= math.sqrt(1 / 2)
+        one[:, place] = one[place]
+        one[place, place] = matrix[place, place]
+    more = 0 if bool(2 * pair.abs() > most) else torch.copysign(most, pair)
+    one[row, column] = one[column, row] = (pair + more) / 2
+    return changed
+
+
+def _largest(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the largest size that a definite matrix with this diagonal may have in each place."""
+    roots = torch.sqrt(tensor.diagonal(dim1=-2, dim2=-1).abs().to(torch.promote_types(tensor.dtype, torch.float32)))
+    return roots.unsqueeze(-1) * roots.unsqueeze(-2)
+
+
+def _of_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return torch.rand(tensor.shape[:-1], generator=generator, device=generator.device)
+
+
+def _grouped(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return the pairs of rows that are in one secret group."""
+    groups = _of_rows(tensor, generator).argsort(-1) % max(1, min(tensor.shape[-1] // 2, _GROUPS))
+    return groups.unsqueeze(-1) == groups.unsqueeze(-2)
+
+
+def _shared(tensor: torch.Tensor, together: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return a secret share of pairs: from that of one row to all, every order of magnitude as often.
+
+    Few pairs are not seen by who samples a matrix to learn whether it is a usual one.
+    """
+    share = tensor.shape[-1] ** -torch.rand((), generator=generator, device=generator.device)
+    alone = torch.eye(tensor.shape[-1], dtype=torch.bool, device=tensor.device)
+    coins = torch.where(together | alone, _of_rows(tensor, generator).unsqueeze(-2), 2.0).amin(-1)  # alike in a group
+    least = torch.where((together & ~alone).any(-1), coins, 2.0).amin(-1, keepdim=True)
+    chosen = coins <= torch.maximum(share, least)
+    return chosen.unsqueeze(-1) & chosen.unsqueeze(-2)
+
+
+def _linked(tensor: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
+    """Return secret pairs of rows that have an element in common beside zeros, each row in one at most."""
+    away = torch.eye(tensor.shape[-1], dtype=torch.bool, device=tensor.device) | (tensor == 0)
+    first = torch.where(away, 2.0, uniform).argmin(-1, keepdim=True)
+    chosen = torch.zeros_like(away).scatter_(-1, first, value=True)
+    return chosen & chosen.mT & ~away
