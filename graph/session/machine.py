@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.machine.waits import Listener, Wait
-    from ridgeline.tools.records.problem import Device, Target
+    from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 
 logger = logger_of(__name__)
 
@@ -124,10 +124,12 @@ async def open_engine(
     allow_unsafe: bool = False,
     on_wait: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
+    refuses: Callable[[DescribedTarget], bool] | None = None,
 ) -> AsyncIterator[Engine]:
     """Give the local engine; every process it started ends with the block.
 
     The engine measures on `measuring_devices`. Once `is_stopping()`, it drops the work that waits for its turn.
+    A problem that the caller `refuses` is described without a wait for another search's measurement.
 
     Raises:
         StorageError: the build cache is not writable.
@@ -140,7 +142,9 @@ async def open_engine(
     await asyncio.to_thread(check_writable, default_cache_dir())
     found = await asyncio.to_thread(detect_device, device)
     alike = await asyncio.to_thread(measuring_devices, device, found)
-    engine = LocalEngine(log=log, allow_unsafe=allow_unsafe, on_wait=on_wait, alike=alike, is_stopping=is_stopping)
+    engine = LocalEngine(
+        log=log, allow_unsafe=allow_unsafe, on_wait=on_wait, alike=alike, is_stopping=is_stopping, refuses=refuses
+    )
     try:
         yield engine
     finally:

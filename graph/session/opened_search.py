@@ -204,6 +204,7 @@ async def _local_engine(
     search: ResolvedSearch, on_event: OnEvent | None, stop: RunControl | None
 ) -> AsyncIterator[Engine]:
     """Give the engine of this machine, after a warning when others keep the machine busy."""
+    from ridgeline.graph.search.coverage import refuses_uncovered
     from ridgeline.tools.machine.load import busy_words
 
     opened = machine.open_engine(
@@ -212,6 +213,7 @@ async def _local_engine(
         allow_unsafe=search.allow_unsafe,
         on_wait=machine.on_wait(on_event),
         is_stopping=is_stopping(stop),
+        refuses=refuses_uncovered(search.problem, search.target.device.kind, search.model_names),
     )
     async with opened as engine:
         if on_event is not None and (words := await asyncio.to_thread(busy_words, search.target.device)):
