@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.events import SearchEvent
     from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.engine import Engine
-    from ridgeline.tools.machine.waits import Listener, Wait
+    from ridgeline.tools.machine.waits import Listener
     from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 
 logger = logger_of(__name__)
@@ -198,11 +198,12 @@ def _builds_for(device: Device, *, allow_unsafe: bool) -> bool:
 
 def on_wait(on_event: Callable[[SearchEvent], None] | None) -> Listener:
     """Return the listener that tells `on_event` of waits for a device that others hold."""
+    from ridgeline.tools.machine.waits import Wait
 
     def tell(wait: Wait | None) -> None:
         if on_event is not None:
-            device, holder, is_news = (wait.device, wait.holder, wait.is_news) if wait else ("", "", False)
-            holders = wait.holders if wait else 0
+            told = wait or Wait(device="", holder="", holders=0, is_news=False)
+            device, holder, holders, is_news = told.device, told.holder, told.holders, told.is_news
             on_event({"event": "waiting", "device": device, "holder": holder, "holders": holders, "is_news": is_news})
 
     return tell
