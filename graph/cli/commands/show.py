@@ -23,6 +23,7 @@ from ridgeline.checkpoints.history.repeated_sources import repeat_words
 from ridgeline.checkpoints.report.floors import below_words, floors_words
 from ridgeline.checkpoints.report.wording import (
     EAGER_TIMES,
+    IDEAS_BEST,
     author_words,
     ending,
     figure_words,
@@ -254,6 +255,8 @@ def _print_ideas(console: Console, shown: dict[str, Any], *, is_running: bool) -
         gains = (f"{idea['predicted_gain']:.2f}x", f"{idea['gain']:.2f}x" if idea["gain"] else "") if is_wider else ()
         table.add_row(idea["id"], Text(idea["title"]), *about, *gains, Text(outcome))
     console.print(table)
+    if any(idea["best_speedup"] for idea in shown["ideas"]):
+        console.print(IDEAS_BEST, markup=False, soft_wrap=True)
     if words := stage_words(**shown["largest_stage"]):
         console.print(words, markup=False, soft_wrap=True)
 
