@@ -45,6 +45,7 @@ class RunRecord(Record):
     # The progress.
     budget: Mapping[str, Any] | None = None  # of the latest session
     state: RunState | None = None
+    max_rounds: int | None = None  # of an extended search: the rounds that it goes on to
     stop_reason: str | None = None  # the stop rule that ended the rounds, in words; "": they go on
     wall_s: float | None = None  # over all sessions
     bank_read: bool | None = None

@@ -6,6 +6,7 @@ import ast
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from ridgeline.problems import names
@@ -33,10 +34,18 @@ search: {{rounds: 5, ideas: 4, implementations: 2, repairs: 2, strategy: branch}
 """
 
 
-def new_problem(name: str, reference: Path, out: Path = Path(), *, tolerance: ToleranceClass | None = None) -> Path:
+def new_problem(
+    name: str,
+    reference: Path,
+    out: Path = Path(),
+    *,
+    tolerance: ToleranceClass | None = None,
+    check: Callable[[str, str], object] = lambda _source, _tolerance: None,
+) -> Path:
     """Write `out/name/` with a copy of the reference and a problem.yaml that runs; return the latter's path.
 
-    The folder appears whole or not at all. Without a tolerance the reference's own types say it.
+    The folder appears whole or not at all. Without a tolerance the reference's own types say it. `check`
+    gets the reference's text and the tolerance before anything is written, and may raise.
 
     Raises:
         ProblemError: a bad name, a reference without its parts, a folder that is already there, or a disk that refuses.
@@ -48,20 +57,22 @@ def new_problem(name: str, reference: Path, out: Path = Path(), *, tolerance: To
     folder = out / name
     if folder.exists() or folder.is_symlink():
         raise ProblemError(f"{folder}: already exists; choose another name or remove it")
+    chosen = tolerance or own_tolerance(named_dtypes(tree))
+    check(source, chosen)
     try:
-        publish(folder, {REFERENCE_NAME: source, FILE_NAME: _problem_yaml(name, tree, tolerance)})
+        publish(folder, {REFERENCE_NAME: source, FILE_NAME: _problem_yaml(name, tree, chosen)})
     except OSError as error:
         raise ProblemError(f"{folder}: cannot be written ({error.strerror}); choose another --out") from None
     return folder / FILE_NAME
 
 
-def _problem_yaml(name: str, tree: ast.Module, tolerance: ToleranceClass | None) -> str:
+def _problem_yaml(name: str, tree: ast.Module, tolerance: str) -> str:
     numbers = ", ".join(f"{key}: {value}" for key, value in top_level_numbers(tree).items())
     return TEMPLATE.format(
         name=name,
         schema=SCHEMA_PATH,
         reference=REFERENCE_NAME,
-        tolerance=tolerance or own_tolerance(named_dtypes(tree)),
+        tolerance=tolerance,
         constants=f": {numbers}" if numbers else "",
     )
 

@@ -29,7 +29,7 @@ class Progress:
     """How far a search has come."""
 
     candidates: int
-    round: int
+    round: int  # the newest one that has begun
     rounds: int | None  # that it was asked for
     is_certifying: bool  # its rounds are over
     unjudged: tuple[str, ...]  # kernels without a verdict
@@ -39,13 +39,13 @@ class Progress:
 def progress(archive: Archive) -> Progress:
     """Return how far a search has come."""
     run = archive.run()
-    rounds = (run.settings or {}).get("rounds")
+    rounds = run.max_rounds or (run.settings or {}).get("rounds")
     begun = archive.database.query(_BEGUN)[0]
     journal = Journal(archive)
     calls = [call for state in ("in_flight", "waiting") for call in journal.calls(state)]
     return Progress(
         candidates=begun["candidates"],
-        round=begun["round"] or 0,
+        round=max(begun["round"] or 0, *(_round_of(str(call["call_id"])) for call in calls), 0),
         rounds=rounds if isinstance(rounds, int) else None,
         is_certifying=bool(run.stop_reason),
         unjudged=unjudged(archive),
@@ -64,6 +64,11 @@ def progress(archive: Archive) -> Progress:
 def unjudged(archive: Archive) -> tuple[str, ...]:
     """Return the kernels without a verdict, oldest first."""
     return tuple(row["id"] for row in archive.database.query(_UNJUDGED))
+
+
+def _round_of(text: str) -> int:
+    call = CallId.read(text)
+    return call.round if call else 0
 
 
 def _what(text: str) -> str:

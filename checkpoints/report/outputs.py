@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.result import build_result, choose_best
 from ridgeline.checkpoints.storage.own_files import replace_file
 from ridgeline.checkpoints.storage.strict_json import finite, pretty
+
+LIVE_PAGE = "ridgeline show RUN --web"
 
 
 def write_run_outputs(run_dir: Path, archive: Archive, *, state: str | None = None) -> dict[str, Any]:
@@ -34,3 +37,16 @@ def write_run_outputs(run_dir: Path, archive: Archive, *, state: str | None = No
     replace_file(run_dir / "report.html", render_report(archive, result, state_words=state_words))
     replace_file(run_dir / "result.json", pretty(result))
     return result
+
+
+def renew_report(run_dir: Path, archive: Archive) -> None:
+    """Write the report of a search that goes on anew where an earlier session left one, which says how that ended.
+
+    Raises:
+        StorageError: the folder cannot be written.
+    """
+    if not (run_dir / "report.html").is_file():
+        return
+    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    words = f"went on at {at}: this page is of then; {LIVE_PAGE} shows it as it is"
+    replace_file(run_dir / "report.html", render_report(archive, build_result(archive), state_words=words))

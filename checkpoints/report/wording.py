@@ -21,6 +21,11 @@ Best = dict[str, Any]
 RANKING = "A round's best kernel is the one whose 95 % interval has the highest lower end."
 """The rule by which checkpoints/ranking.py orders kernels, for a reader who sees a higher figure further down."""
 
+IDEAS_BEST = (
+    "best: of an idea's kernels the one whose interval has the highest lower end; another's figure may be higher"
+)
+"""The rule of a list of ideas, for a reader who knows a higher figure of one of its kernels."""
+
 COMPARED = (
     "At the end those whose intervals reach the highest one are timed in turns with it; the fastest there comes first."
 )

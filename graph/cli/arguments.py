@@ -247,7 +247,10 @@ def _add_reading(commands: Commands[Parser]) -> None:
         "--web", action="store_true", help="serve its page on this machine, also while it runs, until Ctrl-C"
     )
     show.add_argument("--port", type=port, metavar="N", help="with --web: the port (default: a free one)")
-    problems = commands.add_parser("problems", help="list the problems that ship with Ridgeline")
+    problems = commands.add_parser(
+        "problems", help="list the problems that ship with Ridgeline, or tell what a kernel of one gets and gives"
+    )
+    problems.add_argument("problem", type=word, nargs="?", metavar="PROBLEM", help="problem.yaml, or shipped name")
     problems.add_argument("--json", action="store_true", help="one JSON array instead of the table")
     new = commands.add_parser("new", help="make a problem from your own PyTorch module")
     new.add_argument("name", type=word, help="the new problem's name: lower-case letters, digits, - and _")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from ridgeline.tools.records.printable import printable
+
+_UNBOUNDED = 1000
+"""Columns of what is no terminal: wider than any line that a table makes."""
 
 
 class _PipedConsole(Console):
@@ -19,8 +23,11 @@ class _PipedConsole(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Return the parts of what is shown; rich's own commands are apart from its texts."""
-        for part in super().render(renderable, options):
-            yield part if part.control else part._replace(text=printable(part.text, keeps="\n"))
+        parts = (
+            part if part.control else part._replace(text=printable(part.text, keeps="\n"))
+            for part in super().render(renderable, options)
+        )
+        return parts if self.is_terminal else _without_blanks(parts)
 
     def on_broken_pipe(self) -> NoReturn:
         """Raise what the write raised."""
@@ -28,5 +35,28 @@ class _PipedConsole(Console):
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """Return a console on standard output, or on standard error."""
-    return _PipedConsole(stderr=stderr, highlight=False)
+    """Return a console on standard output, or on standard error; a pipe or a file has no width that lines would end at."""
+    console = _PipedConsole(stderr=stderr, highlight=False)
+    if not console.is_terminal and not os.environ.get("COLUMNS"):
+        console.width = _UNBOUNDED
+    return console
+
+
+def _without_blanks(parts: Iterable[Segment]) -> Iterator[Segment]:
+    """Give the parts without the blanks that fill a line up to a table's width."""
+    line: list[Segment] = []
+    for part in parts:
+        line.append(part)
+        if part.text == "\n":
+            yield from _shortened(line)
+            line.clear()
+    yield from line
+
+
+def _shortened(line: list[Segment]) -> list[Segment]:
+    *parts, end = line
+    while parts and not parts[-1].control:
+        last = parts.pop()
+        if text := last.text.rstrip(" "):
+            return [*parts, last._replace(text=text), end]
+    return [*parts, end]

@@ -27,9 +27,13 @@ def search_estimate(search: ResolvedSearch) -> list[str]:
     """Return the lines of the estimate; one that says so where no call costs anything.
 
     What a mailbox's answers will state nobody knows: of these requests the number is told.
+
+    Raises:
+        UncoveredError, BadReferenceError: the search would be refused so, once its reference had run.
     """
     tariffs, has_mailbox = tariffs_of(search), any(is_mailbox(name) for name in search.model_names)
     if not (tariffs or has_mailbox):
+        _refuse_uncovered(search)
         return ["estimate of all rounds: no call of a language model, no tokens"]
     plan = make_plan(search.settings, search.max_rounds)
     shape = Shape(
@@ -46,3 +50,21 @@ def search_estimate(search: ResolvedSearch) -> list[str]:
         return [f"estimate of all rounds: {low.calls:,} to {high.calls:,} requests; {MAILBOX_COST}"]
     lines = estimate_lines(shape, tariffs, search.budget)
     return [*lines, f"a part of these calls goes to a mailbox: {MAILBOX_COST}"] if has_mailbox else lines
+
+
+def _refuse_uncovered(search: ResolvedSearch) -> None:
+    """Refuse a new search that the offline model alone composes nothing for, as the search itself would."""
+    from ridgeline.graph.cli.outlined import refuse_broken
+    from ridgeline.graph.search.coverage import refuses_uncovered, why_uncovered
+    from ridgeline.tools.judge.outline_process import OutlineProcess
+
+    target = search.target
+    is_asked = refuses_uncovered(search.problem, target.device.kind, search.model_names) is not None
+    if not is_asked or search.has_begun or search.replay is not None:
+        return
+    with OutlineProcess(with_graphs=True) as outlines:
+        found = outlines.outline(target.reference_source, target.tolerance)
+    refuse_broken(found, search.problem.reference_given)
+    refusal = why_uncovered(target.described(found.description)) if found.description else None
+    if refusal is not None:
+        raise refusal

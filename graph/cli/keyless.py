@@ -8,17 +8,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ridgeline.problems.spec import load_problem, shipped_problems
 
-if TYPE_CHECKING:
-    from ridgeline.problems.spec import ProblemSpec
-    from ridgeline.tools.judge.outline_process import OutlineProcess
-
 KEYLESS_PATH = Path(__file__).with_name("keyless.json")
-ARCH = "sm_80"
-"""The oldest architecture with the asynchronous copies and the bf16 products that the composers use."""
 
 
 def keyless_targets() -> dict[str, list[str]]:
@@ -29,29 +22,15 @@ def keyless_targets() -> dict[str, list[str]]:
 
 def ask_offline() -> dict[str, list[str]]:
     """Return the same from the offline model itself: every reference is exported at its sizes, without their memory."""
+    from ridgeline.graph.cli.outlined import outline_problem
     from ridgeline.tools.judge.outline_process import OutlineProcess
 
     covered: dict[str, list[str]] = {}
     with OutlineProcess(with_graphs=True) as outlines:
         for name, path in sorted(shipped_problems().items()):
             spec = load_problem(path)
-            covered[name] = [target for target in spec.targets if _is_covered(outlines, spec, target)]
+            covered[name] = [kind for kind in spec.targets if outline_problem(outlines, spec, kind).is_keyless]
     return covered
-
-
-def _is_covered(outlines: OutlineProcess, spec: ProblemSpec, target: str) -> bool:
-    """Say whether the offline model composes kernels for a problem on the oldest device of a kind."""
-    from ridgeline.graph.search.coverage import why_uncovered
-    from ridgeline.tools.local.engine import on_device
-    from ridgeline.tools.records.problem import Device
-    from ridgeline.tools.records.vocabulary import DeviceKind
-
-    kind = DeviceKind(target)
-    arch = ARCH if kind is DeviceKind.CUDA else "native"
-    device = Device(kind=kind, name=kind.value, arch=arch, uuid="", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25)
-    problem = on_device(spec, device)
-    described = outlines.outline(problem.reference_source, problem.tolerance).description
-    return described is not None and why_uncovered(problem.described(described)) is None
 
 
 def keyless_text() -> str:

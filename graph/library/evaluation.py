@@ -118,8 +118,8 @@ def evaluate(
 
     A kernel is a file's path or a source: a text with a line break is a source, but for one after a path. A kernel that
     fails is data, not an error. `on_evaluation` gets each as soon as it is judged; `on_wait` one line of text when another
-    process has the device and this one waits for it. An interrupt ends the processes that judge, then raises
-    KeyboardInterrupt.
+    process has the device and this one waits for it, and one when it goes on. An interrupt ends the processes that
+    judge, then raises KeyboardInterrupt.
 
     Raises:
         InputError: invalid input; one line says how to fix it.
@@ -225,15 +225,17 @@ def _sources(kernels: Sequence[str | Path], language: str) -> list[tuple[Path, s
 
 
 def in_words(on_wait: OnWait | None) -> Listener:
-    """Return a listener that tells `on_wait` each holder of the device in one line, once."""
-    told = set[str]()
+    """Return a listener that tells `on_wait` in one line who has the device, and that it is free then."""
+    told = ""  # what is waited for still, as far as was told
 
     def tell(wait: Wait | None) -> None:
-        if on_wait is None or wait is None or not wait.is_news:
-            return
-        line = describe_wait(wait.device, wait.holder, wait.holders)
-        if line not in told:  # it is news once more after a minute: for a log, not for who reads a few lines
-            told.add(line)
-            on_wait(line)
+        nonlocal told
+        if wait is None or (wait.is_over and not told):
+            told = ""
+        elif on_wait is not None and wait.is_news:
+            line = describe_wait(wait.device, wait.holder, wait.holders)
+            if line != told:  # a wait that lasts is news again after a minute: for a log, not for who reads a few lines
+                on_wait(line)
+            told = "" if wait.is_over else line
 
     return tell

@@ -106,8 +106,9 @@ def _check_device(path: Path, *, made_on: Device, here: Device, how: str) -> Non
         return
     if here.kind is DeviceKind.CUDA:
         raise RunError(f"{path}: made for {made_on.arch}, this GPU is {here.arch}; search again on it")
-    name = printable(made_on.name)
-    raise RunError(f"{path}: this CPU is not the {name} that it was {how} on (any_cpu=True runs it all the same)")
+    other = f"{printable(made_on.name)} ({printable(made_on.arch)})"
+    said = f"this CPU ({printable(here.arch)}) is not the {other} that it was {how} on"
+    raise RunError(f"{path}: {said} (any_cpu=True runs it all the same)")
 
 
 def _check_signature(problem: str, signature: Signature) -> None:

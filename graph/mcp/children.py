@@ -43,7 +43,7 @@ class Child:
         self.run_dir = run_dir
         self.exit_code: int | None = None
         self._last_words = ""
-        self._has_folder = self._has_begun = False
+        self._has_begun = False
         self._holder_before = self._holder()
         said = tempfile.TemporaryFile()  # noqa: SIM115  # the reaper's to close
         try:
@@ -59,11 +59,12 @@ class Child:
         return self.exit_code is not None and self.exit_code not in _ENDED_WELL
 
     def is_starting(self) -> bool:
-        """Say whether the process has not made its run's folder yet."""
-        if self.exit_code is not None or self._has_folder:
-            return False
-        self._has_folder = read_run(self.run_dir) is not None
-        return not self._has_folder
+        """Say whether the process lives and its run has no folder: it has made none yet, or has removed it just now."""
+        return self.exit_code is None and read_run(self.run_dir) is None
+
+    def is_refused(self) -> bool:
+        """Say whether the process failed and left no run, as a search does that is refused before it measured anything."""
+        return self.has_failed and read_run(self.run_dir) is None
 
     def is_leaving(self) -> bool:
         """Say whether the process is done with the run's folder, although it has not ended yet."""
@@ -148,15 +149,21 @@ class Children:
                 await tell(told_s, None, "the search's process starts")
             await asyncio.sleep(_LOOK_EVERY_S)
         if child.has_failed:
-            if self._by_run.get(run_dir) is child:  # another may have begun there meanwhile
+            # told here; a run that was refused has no folder that could tell anything else
+            if self._by_run.get(run_dir) is child and not child.is_refused():
                 del self._by_run[run_dir]
             raise RunError(child.failure())
         return child
 
     def starting(self, run_dir: Path) -> Child | None:
-        """Return the process that is to make this run's folder, while it has not done so."""
+        """Return the process of this run while there is no folder of it."""
         child = self._by_run.get(run_dir)
         return child if child and child.is_starting() else None
+
+    def refused(self, run_dir: Path) -> Child | None:
+        """Return the process that failed before its run was more than a name."""
+        child = self._by_run.get(run_dir)
+        return child if child and child.is_refused() else None
 
     def failure(self, run_dir: Path) -> str | None:
         """Return why the last process of this server in a run failed; None where none did, or others searched there since."""

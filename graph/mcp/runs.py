@@ -106,7 +106,7 @@ def read_status(run: Path) -> RunStatus:
         is_resumable=not is_running and (state == KILLED or state in RESUMABLE),
         says=ending(state, record.stop_reason),
         rounds_done=rounds_done,
-        rounds=(record.settings or {}).get("rounds"),
+        rounds=record.max_rounds or (record.settings or {}).get("rounds"),
         candidates=result["candidates"],
         best=best,
         waiting=waiting,

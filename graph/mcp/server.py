@@ -14,6 +14,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ContentBlock
 from pydantic import AnyUrl, ValidationError
 
+from ridgeline import __version__
 from ridgeline.graph.mcp.config import ServerConfig
 from ridgeline.graph.mcp.resources import Resources
 from ridgeline.graph.mcp.tools import Tools
@@ -41,6 +42,7 @@ class RidgelineServer(FastMCP[None]):
         super().__init__(
             "ridgeline", INSTRUCTIONS, log_level="WARNING", transport_security=security, warn_on_duplicate_tools=True
         )
+        self._mcp_server.version = __version__  # FastMCP takes none, and would tell its own
         for tool, hints in Tools(config).all():
             self.add_tool(tool, description=inspect.getdoc(tool), annotations=hints, structured_output=True)
         self._resources = Resources(config.runs_dir)

@@ -131,7 +131,7 @@ class Tools:
 
     async def status(self, run: Run) -> RunStatus:
         """Say how far a run is: state, round, best kernel so far, requests that wait for an answer, cost."""
-        return await self._watching.status(await self._watching.find(run))
+        return await self._watching.status_of(run)
 
     async def wait(
         self,

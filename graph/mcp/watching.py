@@ -11,10 +11,13 @@ from ridgeline.graph.library.run import Run
 from ridgeline.graph.mcp.answers import FoundKernel, RunStatus
 from ridgeline.graph.mcp.children import Child, Children, Tell
 from ridgeline.graph.mcp.runs import LOG, find, fingerprint, found_kernel, place_of, read_status, with_mark
+from ridgeline.tools.errors import RunError
 from ridgeline.tools.wording import counted
 
 LOOK_EVERY_S = 0.5
 TELL_EVERY_S = 5.0
+REFUSED = "refused"
+"""Of a search that was refused before anything was measured; it left no folder."""
 _HEAD = re.compile(r"\A\S+ \S+ (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) [\w.]+: ")
 """When, how grave and where of a line of run.log: nothing for somebody who waits."""
 
@@ -30,12 +33,28 @@ class Watching:
         """Return the folder of a run, also of one that starts.
 
         Raises:
-            RunError: there is none.
+            RunError: there is none; of a search that was refused, with its reason.
         """
+        run = await self._place(named)
+        if child := await asyncio.to_thread(self._children.refused, run):
+            raise RunError(f"{run}: did not begin: {child.failure()}")
+        return run
+
+    async def _place(self, named: str) -> Path:
+        """Return the same, also of a search that was refused and has no folder."""
         place = place_of(self._runs_dir, named)
-        if await asyncio.to_thread(self._children.starting, place):
-            return place
+        for look in (self._children.starting, self._children.refused):
+            if await asyncio.to_thread(look, place):
+                return place
         return await asyncio.to_thread(find, self._runs_dir, named)
+
+    async def status_of(self, named: str) -> RunStatus:
+        """Return how far the run is that a client names.
+
+        Raises:
+            RunError: there is none, or it is damaged.
+        """
+        return await self.status(await self._place(named))
 
     async def status(self, run: Path) -> RunStatus:
         """Return how far a run is.
@@ -44,14 +63,16 @@ class Watching:
             RunError: it is gone or damaged.
         """
         if child := await asyncio.to_thread(self._children.starting, run):
-            return _starting(child)
+            return _without_folder(child, "starting", "its process starts")
+        if child := await asyncio.to_thread(self._children.refused, run):
+            return _without_folder(child, REFUSED, "refused: it did not begin", error=child.failure())
         status = await asyncio.to_thread(read_status, run)
         failure = None if status.is_running else await asyncio.to_thread(self._children.failure, run)
         return status.model_copy(update={"error": failure}) if failure else status
 
     async def wait(self, named: str, seconds: float, seen: str, tell: Tell) -> RunStatus:
         """Return a run's status once it differs from `seen`, or after so many seconds; progress is told meanwhile."""
-        run = await self.find(named)
+        run = await self._place(named)
         began = time.monotonic()
         known = await asyncio.to_thread(fingerprint, run)
         status = await self.status(run)
@@ -78,12 +99,12 @@ def _rests(status: RunStatus) -> bool:
     return not status.is_running and status.state != "starting"
 
 
-def _starting(child: Child) -> RunStatus:
+def _without_folder(child: Child, state: str, says: str, *, error: str | None = None) -> RunStatus:
     run = child.run_dir
     status = RunStatus(
-        run=str(run), name=run.name, problem="", device="", models=[], state="starting", is_running=True, is_resumable=False,
-        says="its process starts", rounds_done=0, rounds=None, candidates=0, best=None, waiting=[], last_event="", error=None,
-        tokens=0, usd=0.0, wall_s=None, log=str(run / LOG), seen="",
+        run=str(run), name=run.name, problem="", device="", models=[], state=state, is_running=error is None,
+        is_resumable=False, says=says, rounds_done=0, rounds=None, candidates=0, best=None, waiting=[], last_event="",
+        error=error, tokens=0, usd=0.0, wall_s=None, log=str(run / LOG), seen="",
     )  # fmt: skip
     return with_mark(status)
 

@@ -39,6 +39,8 @@ async def baseline(state: SearchState, context: SearchContext) -> SearchState:
 
     On an extended search everything is found in the archive and only the stop is lifted.
     """
+    if max_rounds := state.get("max_rounds"):
+        await asyncio.to_thread(context.archive.save_run, RunRecord(max_rounds=max_rounds))
     await _describe(context)
     baselines = await _baselines(context)
     context.facts = await asyncio.to_thread(device_table, context, baselines.floor)

@@ -5,7 +5,7 @@ The refusal is an UncoveredError. It concerns one problem: a suite writes it int
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.registry import OFFLINE
@@ -44,6 +44,15 @@ def ensure_interface(problem: ProblemSpec, kind: str, models: Sequence[str]) -> 
     refusal = refuse_interface(problem.name, Interface(problem.interface))
     if refusal is not None and not problem.seed_sources(kind):
         raise refusal
+
+
+def refuses_uncovered(
+    problem: ProblemSpec, kind: str, models: Sequence[str]
+) -> Callable[[DescribedTarget], bool] | None:
+    """Return what says whether `ensure_covered` will refuse a description; None where it refuses none."""
+    if list(models) != [OFFLINE] or problem.seed_sources(kind):
+        return None
+    return lambda target: why_uncovered(target) is not None
 
 
 def why_uncovered(target: DescribedTarget) -> UncoveredError | None:

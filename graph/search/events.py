@@ -171,10 +171,11 @@ class WaitingEvent(TypedDict):
     """The search waits for a device that another process has, or waits no longer."""
 
     event: Literal["waiting"]
-    device: str
+    device: str  # "" where the wait was given up
     holder: str  # "" once nobody is waited for
     holders: int  # how many processes hold the device
-    is_news: bool  # worth a line in a log: no line named this holder within the last minute, nor another just now
+    # worth a line in a log: no line named this holder within the last minute, nor another just now; or the device is free
+    is_news: bool
 
 
 class MailboxEvent(TypedDict):

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.events import SearchEvent
     from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.engine import Engine
-    from ridgeline.tools.machine.waits import Listener, Wait
-    from ridgeline.tools.records.problem import Device, Target
+    from ridgeline.tools.machine.waits import Listener
+    from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 
 logger = logger_of(__name__)
 
@@ -124,10 +124,12 @@ async def open_engine(
     allow_unsafe: bool = False,
     on_wait: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
+    refuses: Callable[[DescribedTarget], bool] | None = None,
 ) -> AsyncIterator[Engine]:
     """Give the local engine; every process it started ends with the block.
 
     The engine measures on `measuring_devices`. Once `is_stopping()`, it drops the work that waits for its turn.
+    A problem that the caller `refuses` is described without a wait for another search's measurement.
 
     Raises:
         StorageError: the build cache is not writable.
@@ -140,7 +142,9 @@ async def open_engine(
     await asyncio.to_thread(check_writable, default_cache_dir())
     found = await asyncio.to_thread(detect_device, device)
     alike = await asyncio.to_thread(measuring_devices, device, found)
-    engine = LocalEngine(log=log, allow_unsafe=allow_unsafe, on_wait=on_wait, alike=alike, is_stopping=is_stopping)
+    engine = LocalEngine(
+        log=log, allow_unsafe=allow_unsafe, on_wait=on_wait, alike=alike, is_stopping=is_stopping, refuses=refuses
+    )
     try:
         yield engine
     finally:
@@ -194,11 +198,12 @@ def _builds_for(device: Device, *, allow_unsafe: bool) -> bool:
 
 def on_wait(on_event: Callable[[SearchEvent], None] | None) -> Listener:
     """Return the listener that tells `on_event` of waits for a device that others hold."""
+    from ridgeline.tools.machine.waits import Wait
 
     def tell(wait: Wait | None) -> None:
         if on_event is not None:
-            device, holder, is_news = (wait.device, wait.holder, wait.is_news) if wait else ("", "", False)
-            holders = wait.holders if wait else 0
+            told = wait or Wait(device="", holder="", holders=0, is_news=False)
+            device, holder, holders, is_news = told.device, told.holder, told.holders, told.is_news
             on_event({"event": "waiting", "device": device, "holder": holder, "holders": holders, "is_news": is_news})
 
     return tell

@@ -137,6 +137,7 @@ async def _open_locked(
     is_extended: bool = False,
 ) -> AsyncIterator[SearchContext]:
     """Give the context of a search whose run folder this process holds."""
+    from ridgeline.checkpoints.report.outputs import renew_report
     from ridgeline.graph.search.context import SearchContext, stored_target
     from ridgeline.graph.search.judging.compiled import end_compiled
     from ridgeline.graph.search.running.measuring import Measuring
@@ -158,6 +159,8 @@ async def _open_locked(
         if is_extended:  # before `begin`: a kill in between leaves a search that is over and names no winner
             await run_whole(forget_winner, search.run_dir, archive)
         wall_before_s = await run_whole(begin, archive, search)
+        if search.has_begun:
+            await run_whole(renew_report, search.run_dir, archive)
         context = SearchContext(
             problem=search.problem,
             target=search.target,
@@ -204,6 +207,7 @@ async def _local_engine(
     search: ResolvedSearch, on_event: OnEvent | None, stop: RunControl | None
 ) -> AsyncIterator[Engine]:
     """Give the engine of this machine, after a warning when others keep the machine busy."""
+    from ridgeline.graph.search.coverage import refuses_uncovered
     from ridgeline.tools.machine.load import busy_words
 
     opened = machine.open_engine(
@@ -212,6 +216,7 @@ async def _local_engine(
         allow_unsafe=search.allow_unsafe,
         on_wait=machine.on_wait(on_event),
         is_stopping=is_stopping(stop),
+        refuses=refuses_uncovered(search.problem, search.target.device.kind, search.model_names),
     )
     async with opened as engine:
         if on_event is not None and (words := await asyncio.to_thread(busy_words, search.target.device)):

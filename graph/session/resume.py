@@ -17,6 +17,7 @@ from ridgeline.graph.state import Route, outcome_of
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.vocabulary import RunState, SearchOutcome
 from ridgeline.tools.threads import run_whole
+from ridgeline.tools.wording import option
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -113,6 +114,10 @@ async def input_of(
     if more.reason and on_event is not None:
         left = "nothing is left to do" if more.is_over else "only the certificate is left to do"
         on_event({"event": "warning", "message": f"{left}: {more.reason}"})
+    elif more.is_over and on_event is not None:
+        rounds = (snapshot.values.get("max_rounds") or context.settings.rounds) + 1
+        said = f"nothing was left to do: this search is over; {option('rounds', rounds)} extends it"
+        on_event({"event": "note", "message": said})
     if more.is_over:
         return RunState(outcome_of(snapshot.values))
     return await begin_again(graph, thread, context.archive.path.parent, context.archive, more)

@@ -12,6 +12,7 @@ from ridgeline.graph.shipping.contract import make_build
 from ridgeline.graph.shipping.foreign import expect_known_words
 from ridgeline.graph.shipping.render import render, weights_source
 from ridgeline.tools.errors import RunError, StorageError
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role
 
 _FIRST_WORDS = ('"""The winner of this run against its reference', '"""The fastest kernel of this run, uncertified,')
@@ -47,6 +48,7 @@ def _script(winner: Winner) -> str:
         interface=winner.interface.value,
         language=winner.best.candidate.language,
         kind=kind.value,
+        device={"name": printable(winner.device.name), "arch": printable(winner.device.arch)},
         is_certified=winner.is_certified,
         compiler="nvcc" if kind is DeviceKind.CUDA else "g++",
         weights=weights_source().partition("\nimport torch\n")[2].strip("\n") + "\n",

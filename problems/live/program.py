@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import keyword
+import logging
+import os
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -129,8 +132,8 @@ def exported(
         for a, is_number in zip(given, varies, strict=True)
     ]
     try:
-        # torch prints what it had of a graph that it cannot finish
-        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        # torch prints what it had of a graph that it cannot finish, and logs the traceback of what it raises
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()), _without_torchs_log():
             warnings.simplefilter("ignore")
             program = torch.export.export(module, tuple(values), strict=False)
     except (Exception, SystemExit) as error:
@@ -142,6 +145,27 @@ def exported(
         Argument(name=a.name, value=a.value, is_fixed=fixed) for a, fixed in zip(given, is_fixed, strict=True)
     )
     return program, marked
+
+
+@contextlib.contextmanager
+def _without_torchs_log() -> Iterator[None]:
+    """Keep torch's log of this thread from where torch sends it, unless the user asked for it by TORCH_LOGS."""
+    here = threading.get_ident()
+
+    def is_elsewhere(record: logging.LogRecord) -> bool:
+        return record.thread != here
+
+    is_asked_for = "TORCH_LOGS" in os.environ
+    # torch gives several of its loggers a handler each
+    names = [] if is_asked_for else [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "torch"]
+    handlers = {handler for name in names for handler in logging.getLogger(name).handlers}
+    for handler in handlers:
+        handler.addFilter(is_elsewhere)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(is_elsewhere)
 
 
 def _check(program: torch.export.ExportedProgram) -> None:

@@ -3,7 +3,7 @@
 A kernel's source says how it behaves: `speed 1.5` (speedup), `certified 1.0` (that of its certificate),
 `fails compile|verify|fresh secrets|sanitizer|benchmark|compare`,
 `crashes engine`, `needs HEADER`, `lacks NAME` (see `_build_error`); tunables multiply the speed as `factor NAME VALUE F`
-lines say.
+lines say. A reference that says `fails describe` is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ridgeline.tools.engine import (
     Task,
     VerifyTask,
 )
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import BadReferenceError, EngineError
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.fix_it import FixIt
 from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature, Target
@@ -119,7 +119,9 @@ class MemoryEngine:
     async def aclose(self) -> None:
         """Nothing runs."""
 
-    def _describe(self, _: DescribeTask) -> Description:
+    def _describe(self, task: DescribeTask) -> Description:
+        if "fails describe" in task.problem.reference_source:
+            raise BadReferenceError("reference.py: forward() raised RuntimeError: fails describe")
         return DESCRIPTION
 
     def _baseline(self, task: BaselineTask) -> Baselines:

@@ -16,7 +16,7 @@ from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask, DescribeTask, Task
 from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError
 from ridgeline.tools.local.evaluator_process import EvaluatorProcess, evaluator_command
-from ridgeline.tools.local.first_look import held_to_describe
+from ridgeline.tools.local.first_look import Refuses, held_to_describe
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.places import default_cache_dir
@@ -69,6 +69,7 @@ class LocalEngine:
         evaluator: Callable[[Device], Sequence[str]] = evaluator_command,
         alike: Sequence[Device] = (),
         is_stopping: Callable[[], bool] = lambda: False,
+        refuses: Refuses | None = None,
     ) -> None:
         """Start nothing yet.
 
@@ -80,6 +81,7 @@ class LocalEngine:
             evaluator: gives an evaluator's command for a device.
             alike: devices that may stand in for each other; a candidate is measured on whichever is free.
             is_stopping: once true, tasks that wait for a device or a lock are dropped.
+            refuses: what the caller refuses once it is described; its description does not wait for a measurement.
         """
         self._alike = tuple(alike)
         self._waits = Waits(on_wait, is_stopping=is_stopping)
@@ -87,6 +89,7 @@ class LocalEngine:
         self._log = log
         self._allow_unsafe = allow_unsafe
         self._evaluator = evaluator
+        self._refuses = refuses
         self._slots: dict[str, _DeviceSlot] = {}
         self._builders: dict[str, _Builder] = {}
         self._sandbox: Sandbox | None = None
@@ -144,7 +147,7 @@ class LocalEngine:
             environment |= {UNSAFE_VARIABLE: "1"} if self._allow_unsafe else {}
             evaluator = EvaluatorProcess(self._evaluator(device), environment, self._log)
             lock = DeviceLock(device.uuid, waits=self._waits)
-            self._slots[device.uuid] = _DeviceSlot(evaluator, device, lock, self._waits)
+            self._slots[device.uuid] = _DeviceSlot(evaluator, device, lock, self._waits, self._refuses)
         return self._slots[device.uuid]
 
     async def _builder(self, device: Device) -> _Builder:
@@ -161,12 +164,20 @@ class LocalEngine:
 class _DeviceSlot:
     """One device: its evaluator, and the two locks that let one measurement run at a time."""
 
-    def __init__(self, evaluator: EvaluatorProcess, device: Device, lock: DeviceLock, waits: Waits) -> None:
+    def __init__(
+        self,
+        evaluator: EvaluatorProcess,
+        device: Device,
+        lock: DeviceLock,
+        waits: Waits,
+        refuses: Refuses | None,
+    ) -> None:
         self.evaluator = evaluator
         self.device = device
         self.waiting = 0  # tasks here, the running one included
         self._lock = lock
         self._waits = waits
+        self._refuses = refuses
         self._turn = asyncio.Lock()
 
     async def ask(self, task: Task[Any]) -> dict[str, Any]:
@@ -183,7 +194,7 @@ class _DeviceSlot:
 
     def _held(self, task: Task[Any]) -> AbstractAsyncContextManager[None]:
         if isinstance(task, DescribeTask):
-            return held_to_describe(self._lock, task.problem)
+            return held_to_describe(self._lock, task.problem, self._refuses)
         return self._lock.exclusive() if task.holds_device_alone else self._lock.shared()
 
 

@@ -50,8 +50,13 @@ class DeviceLock:
             self._folder = await asyncio.to_thread(self._made)
         with _opened(self._folder / f"{self._device}.lock") as lock:
             with _opened(self._folder / f"{self._device}.turn") as turnstile:
-                await _take(turnstile, fcntl.LOCK_EX, self._watch(turnstile))
-                await _take(lock, mode, self._watch(lock))
+                watch, is_had = Watch(self._device, self._waits), False
+                try:
+                    await _take(turnstile, fcntl.LOCK_EX, watch)
+                    await _take(lock, mode, watch)
+                    is_had = True
+                finally:
+                    watch.end(is_had=is_had)
             yield
 
     def _made(self) -> Path:
@@ -61,25 +66,19 @@ class DeviceLock:
         make_shared_folder(self._given)
         return self._given
 
-    def _watch(self, descriptor: int) -> Watch:
-        return Watch(descriptor, self._device, self._waits)
-
 
 async def _take(descriptor: int, mode: int, watch: Watch) -> None:
     """Wait for the lock by asking again and again: a blocked flock call could not be cancelled."""
     pause_s = _FIRST_POLL_S
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
-            except BlockingIOError:
-                watch.look()
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, _SLOWEST_POLL_S)
-            else:
-                return
-    finally:
-        watch.end()
+    while True:
+        try:
+            fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+        except BlockingIOError:
+            watch.look(descriptor)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _SLOWEST_POLL_S)
+        else:
+            return
 
 
 @contextlib.contextmanager

@@ -35,17 +35,22 @@ class Holders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """This process waits for a device that others hold."""
+    """This process waits for a device that others hold; without a holder, it has the device now."""
 
     device: str  # "cpu", or a GPU's UUID
     holder: str  # Holders.words
     holders: int = 1  # how many processes hold it
     is_news: bool  # for a log: this holder was not reported within the last minute, nor any within some seconds
 
+    @property
+    def is_over(self) -> bool:
+        """Say whether the device was waited for and is had now."""
+        return not self.holder
+
 
 _ELSEWHERE = Holders(words="a process that cannot be seen from here, such as one of another container")
 Listener = Callable[[Wait | None], None]
-"""Called with a wait when one begins or its holder changes, with None once nobody is waited for."""
+"""Called with a wait when one begins, its holder changes or it is over, with None where it was given up."""
 
 
 class Waits:
@@ -72,20 +77,31 @@ class Waits:
             self._holders[watch] = holders
         else:
             self._holders.pop(watch, None)
+        self._tell_oldest(had=watch.device)
+
+    def end(self, watch: Watch, *, is_had: bool) -> None:
+        """End a wait: with the device, or given up."""
+        self._holders.pop(watch, None)
+        self._tell_oldest(had=watch.device if is_had else None)
+
+    def _tell_oldest(self, *, had: str | None) -> None:
+        """Tell of the oldest wait where that is something new; of none at all, which device this process has now."""
         oldest = next(iter(self._holders), None)
         now = (oldest.device, self._holders[oldest]) if oldest else None
         if now != self._told or (now is not None and now != self._newest and self._is_news(now)):
             self._told = now
-            self._tell(now)
+            self._tell(now, had)
 
     def check_begin(self) -> None:
         """Raise NotBegun once a stop was asked for."""
         if self.is_stopping():
             raise NotBegun("a stop was asked for before it began")
 
-    def _tell(self, now: tuple[str, Holders] | None) -> None:
-        wait: Wait | None = None
-        if now is not None:
+    def _tell(self, now: tuple[str, Holders] | None, had: str | None) -> None:
+        wait = Wait(device=had, holder="", holders=0, is_news=True) if had is not None else None
+        if now is None:
+            self._newest = None  # whoever holds the device next, and for long, is told of again
+        else:
             is_news = self._is_news(now)
             if is_news:
                 self._newest, self._told_at[now] = now, time.monotonic()
@@ -102,17 +118,16 @@ class Waits:
 
 
 class Watch:
-    """One wait for one lock; `waits` hears of it once it has lasted a while and another process is the reason."""
+    """One wait for one device; `waits` hears of it once it has lasted a while and another process is the reason."""
 
-    def __init__(self, descriptor: int, device: str, waits: Waits) -> None:
+    def __init__(self, device: str, waits: Waits) -> None:
         self.device = device
-        self._descriptor = descriptor
         self._waits = waits
         self._look_at = time.monotonic() + waits.tell_after_s
         self._was_unseen = False
 
-    def look(self) -> None:
-        """Find out who holds the lock, when the next look is due.
+    def look(self, descriptor: int) -> None:
+        """Find out who holds the lock that is waited for now, when the next look is due.
 
         Raises:
             NotBegun: a stop was asked for, so the task that waits need not begin.
@@ -120,14 +135,14 @@ class Watch:
         self._waits.check_begin()
         if time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + LOOK_EVERY_S
-            self._waits.set(self, self._holder())
+            self._waits.set(self, self._holder(descriptor))
 
-    def end(self) -> None:
-        """End the wait."""
-        self._waits.set(self, None)
+    def end(self, *, is_had: bool) -> None:
+        """End the wait, with the device or without."""
+        self._waits.end(self, is_had=is_had)
 
-    def _holder(self) -> Holders | None:
-        pids = lock_holders(self._descriptor)
+    def _holder(self, descriptor: int) -> Holders | None:
+        pids = lock_holders(descriptor)
         if pids:
             return name_processes([pid for pid in pids if pid != os.getpid()])
         was_unseen, self._was_unseen = self._was_unseen, True
@@ -163,5 +178,7 @@ def name_processes(pids: Sequence[int]) -> Holders | None:
 
 
 def describe_wait(device: str, holder: str, holders: int = 1) -> str:
-    """Return a wait in one line for a person; `holders` is how many processes `holder` stands for."""
+    """Return a wait in one line for a person; `holders` is how many processes `holder` stands for. Without one it is over."""
+    if not holder:
+        return f"{device} is free: going on"
     return f"waiting for {device}: {holder} {'holds' if holders == 1 else 'hold'} it"

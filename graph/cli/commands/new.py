@@ -7,11 +7,28 @@ import shlex
 import sys
 from pathlib import Path
 
+from ridgeline.graph.cli.outlined import outline_problem, problem_lines, refuse_broken
 from ridgeline.problems.new import new_problem
+from ridgeline.problems.spec import load_problem
+from ridgeline.tools.judge.outline_process import OutlineProcess
+from ridgeline.tools.records.vocabulary import PrecisionClass
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Write DIR/NAME/problem.yaml and say what to do with it."""
-    path = new_problem(args.name, Path(args.reference), Path(args.out))
-    sys.stdout.write(f"wrote {path}\nsearch it with: {shlex.join(['ridgeline', 'run', str(path)])}\n")
+    """Write DIR/NAME/problem.yaml; say what a kernel of it gets and gives, whether it needs a key, and what to do with it.
+
+    Raises:
+        ProblemError: a mistake, also one that only running the reference shows; nothing is written then.
+    """
+    with OutlineProcess(with_graphs=True) as outlines:
+
+        def check(source: str, tolerance: str) -> None:
+            refuse_broken(outlines.outline(source, PrecisionClass(tolerance)), args.reference)
+
+        path = new_problem(args.name, Path(args.reference), Path(args.out), check=check)
+        spec = load_problem(path)
+        told = problem_lines([outline_problem(outlines, spec, kind) for kind in spec.targets])
+    header = shlex.join(["ridgeline", "problems", str(path)])
+    told = [*told, f"its problem.h: {header}", f"search it with: {shlex.join(['ridgeline', 'run', str(path)])}"]
+    sys.stdout.write("\n".join([f"wrote {path}", *told, ""]))
     return 0

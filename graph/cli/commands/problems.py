@@ -1,4 +1,4 @@
-"""`ridgeline problems`: the problems that ship with Ridgeline."""
+"""`ridgeline problems`: the problems that ship with Ridgeline, or what one problem asks of a kernel."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from rich.table import Table
 
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.keyless import keyless_targets
+from ridgeline.graph.cli.outlined import outline_problem, problem_lines
+from ridgeline.graph.session.problem import find_problem
 from ridgeline.problems.spec import load_problem, shipped_problems
+from ridgeline.tools.judge.outline_process import OutlineProcess
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Print a table, or one JSON array with `--json`."""
+    """Print a table, or one JSON array with `--json`; of a problem that is named its signature and problem.h."""
+    if args.problem is not None:
+        return _tell_one(args.problem, is_json=args.json)
     known = keyless_targets()
     rows = [_row(name, path, known.get(name, [])) for name, path in sorted(shipped_problems().items())]
     if args.json:
@@ -31,12 +36,31 @@ def execute(args: argparse.Namespace) -> int:
         table.add_row(row["name"], row["interface"], targets, row["tolerance"], _keyless_words(row), seeds)
     console = make_console()
     console.print(table)
-    console.print("\nridgeline run NAME searches one of these; ridgeline new makes one of your own.", soft_wrap=True)
+    console.print(
+        "\nridgeline run NAME searches one of these; ridgeline new makes one of your own. "
+        "ridgeline problems PROBLEM tells what a kernel of it gets and gives.",
+        soft_wrap=True,
+    )
     console.print(
         "keyless: whether the offline model composes kernels for it; else a search needs a model with a key (--model "
         "openai:o3), and without one judges the seed kernels alone.",
         soft_wrap=True,
     )
+    return 0
+
+
+def _tell_one(named: str, *, is_json: bool) -> int:
+    """Print what a kernel of one problem gets and gives, whether a search needs a key, and the header of each device."""
+    spec = find_problem(named)
+    with OutlineProcess(with_graphs=True) as outlines:
+        outlined = [outline_problem(outlines, spec, kind) for kind in spec.targets]
+    if is_json:
+        sys.stdout.write(json.dumps([each.to_json() for each in outlined], indent=2) + "\n")
+        return 0
+    sys.stdout.write("\n".join([f"{spec.name}, {spec.path}", *problem_lines(outlined), ""]))
+    for each in outlined:
+        if each.header:
+            sys.stdout.write(f"\nproblem.h on {each.kind.value}:\n\n{each.header}")
     return 0
 
 

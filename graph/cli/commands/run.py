@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from ridgeline.checkpoints.archive import FILE_NAME
 from ridgeline.checkpoints.runs.folders import find_run
 from ridgeline.graph.cli import EXIT_PARKED
 from ridgeline.graph.cli.arguments import NEWEST
@@ -14,7 +15,10 @@ from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.estimate import search_estimate
 from ridgeline.graph.cli.foreground import run_shown
 from ridgeline.graph.cli.request import PROBLEM_SUFFIXES, ignored_lines, reference_lines, request_of
+from ridgeline.graph.cli.summary import resume_command
 from ridgeline.graph.session.options import RUNS, SearchRequest
+from ridgeline.problems.spec import FILE_NAME as PROBLEM
+from ridgeline.problems.spec import shipped_problems
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.vocabulary import RunState
 
@@ -53,4 +57,13 @@ def _request(args: argparse.Namespace) -> SearchRequest:
             "run: no problem was named; try ridgeline run quickstart, or ridgeline run path/to/problem.yaml "
             "(ridgeline problems lists what ships, ridgeline new makes one of your own module)"
         )
+    if problem is not None and not is_resumed:
+        _refuse_run(problem)
     return request_of(vars(args), problem=problem, run_dir=run_dir, resume=is_resumed)
+
+
+def _refuse_run(problem: str) -> None:
+    """Refuse the folder or the name of a run where a problem is to be named."""
+    named = next((run for run in (Path(problem), RUNS / problem) if (run / FILE_NAME).is_file()), None)
+    if named is not None and not (named / PROBLEM).is_file() and problem not in shipped_problems():
+        raise ProblemError(f"{problem}: a search's run, no problem; to go on with it: {resume_command(named)}")

@@ -45,7 +45,7 @@ def _warn(words: str) -> None:
 
 def _lines(shipped: Shipped, layout: str) -> list[str]:
     kernel = shipped.winner.best.candidate.id
-    certified = "certified" if shipped.winner.is_certified else "NOT certified"
+    certified = "certified" if shipped.winner.is_certified else "NOT certified, searched"
     lines = [f"wrote {shipped.out}: {kernel}, {certified} on {shipped.winner.device.name}"]
     if layout == "package":
         # pip takes `out` for a name

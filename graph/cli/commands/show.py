@@ -6,6 +6,7 @@ import argparse
 import json
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ridgeline.checkpoints.history.repeated_sources import repeat_words
 from ridgeline.checkpoints.report.floors import below_words, floors_words
 from ridgeline.checkpoints.report.wording import (
     EAGER_TIMES,
+    IDEAS_BEST,
     author_words,
     ending,
     figure_words,
@@ -32,10 +34,12 @@ from ridgeline.checkpoints.report.wording import (
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import find_run, matching_runs, run_folders, state_now
+from ridgeline.checkpoints.storage.database_kind import Kind, kind_of
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies, failures_of
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.listed_runs import list_runs
+from ridgeline.graph.cli.merged_searches import is_merged, list_searches
 from ridgeline.graph.cli.profile_lines import origin_words, profile_lines, stored_profile
 from ridgeline.graph.cli.summary import (
     device_name,
@@ -70,12 +74,11 @@ def execute(args: argparse.Namespace) -> int:
         return list_runs(console, as_json=args.json)
     run, matches = _chosen(args.run)
     with Archive.open_read_only(run) as archive:
+        if run.is_file() and is_merged(archive):
+            return _list_merged(console, run, archive, args)
         if args.profile:
-            evaluation, profile = stored_profile(archive, args.profile)
-            found = figure_words(figures(finding(archive, args.profile)))
-            above = [f"{args.profile}: in the search {found}", origin_words(archive, evaluation, profile)]
-            return _print_profile(console, profile, above, args)
-        shown = show_run(archive)
+            return _profile_of(console, archive, args)
+        shown = _shown(archive, run)
         best_id = shown["best"]["id"] if shown["best"] else None
         why = {"chosen": chosen_words(archive, best_id), "measured_again": measured_again_words(archive, best_id)}
         record, baselines, certificate = archive.run(), archive.baselines(), archive.certificate()
@@ -85,26 +88,45 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps(shown, indent=2) + "\n")
         return 0
-    if len(matches) > 1:
-        told = f"the newest of the {len(matches)} runs called {args.run}…; ridgeline show lists all"
-        console.print(told, markup=False, soft_wrap=True)
+    told = f"the newest of the {len(matches)} runs called {args.run}…; ridgeline show lists all"
+    _print_lines(console, [told] if len(matches) > 1 else [])
     state = state_now(run, record)
     lines = _state_lines(shown, run, record, state, without_verdict=without_verdict)
-    for line in [*lines, *refused_lines(refused, run)]:
-        console.print(line, markup=False, soft_wrap=True)
+    _print_lines(console, [*lines, *refused_lines(refused, run)])
     is_running = state == RunState.RUNNING
     _print_winner(console, shown, run, certificate, why, is_running=is_running)
     _print_baselines(console, shown, baselines.floor if baselines else None)
-    for line in round_lines(shown["rounds"]):
-        console.print(line, markup=False, soft_wrap=True)
+    _print_lines(console, round_lines(shown["rounds"]))
     _print_ideas(console, shown, is_running=is_running)
-    for left in told_in_vain:
-        console.print(f"not taken up yet: {left}", markup=False, soft_wrap=True)
+    _print_lines(console, [f"not taken up yet: {left}" for left in told_in_vain])
     _print_lineage(console, shown["lineage"])
     _print_cost(console, shown["cost"], is_keyless=record.is_keyless, is_running=is_running)
-    for line in _resume_lines(run, record, state, shown["cost"]):
-        console.print(line, markup=False, soft_wrap=True)
+    _print_lines(console, _resume_lines(run, record, state, shown["cost"]))
     return 0
+
+
+def _print_lines(console: Console, lines: Iterable[str]) -> None:
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _shown(archive: Archive, run: Path) -> dict[str, Any]:
+    """Return what `show --json` prints of a run; an exported archive is named as its file."""
+    return show_run(archive) | ({"run": run.name} if run.is_file() else {})
+
+
+def _list_merged(console: Console, run: Path, archive: Archive, args: argparse.Namespace) -> int:
+    if args.profile:
+        raise InputError(f"{run}: a merged archive; --profile takes a run of one search")
+    return list_searches(console, archive, as_json=args.json)
+
+
+def _profile_of(console: Console, archive: Archive, args: argparse.Namespace) -> int:
+    """Print the profile of one of a run's kernels."""
+    evaluation, profile = stored_profile(archive, args.profile)
+    found = figure_words(figures(finding(archive, args.profile)))
+    above = [f"{args.profile}: in the search {found}", origin_words(archive, evaluation, profile)]
+    return _print_profile(console, profile, above, args)
 
 
 def _refuse_options_alone(args: argparse.Namespace) -> None:
@@ -138,6 +160,8 @@ def _chosen(wanted: str) -> tuple[Path, list[Path]]:
     Raises:
         RunError: none is meant; the message says how the runs are listed, where there are some.
     """
+    if Path(wanted).is_file() and kind_of(Path(wanted)) is Kind.ARCHIVE:  # an export, or several merged into one file
+        return Path(wanted), []
     matches = [] if (Path(wanted) / FILE_NAME).is_file() else matching_runs(RUNS, wanted)
     if matches:
         return matches[-1], matches
@@ -154,6 +178,8 @@ def _serve(console: Console, args: argparse.Namespace) -> int:
     from ridgeline.graph.cli.web.serve import serve_run
 
     run, _ = _chosen(args.run)
+    if run.is_file():
+        raise InputError(f"{run}: a file; --web takes a run's folder")
     serve_run(run, args.port or 0, lambda line: console.print(line, markup=False, soft_wrap=True))
     return 0
 
@@ -161,7 +187,7 @@ def _serve(console: Console, args: argparse.Namespace) -> int:
 def _state_lines(shown: dict[str, Any], run: Path, record: RunRecord, state: str, *, without_verdict: int) -> list[str]:
     """Return what kind of search it is, how far it has come and whom it waits for."""
     lines = [f"{shown['problem']} ({shown['run']}): {ending(state, record.stop_reason)}"]
-    if state == RunState.RUNNING:
+    if state == RunState.RUNNING and record.exported_at is None:
         lines.append(
             f"it takes an idea or a kernel of yours meanwhile, and can be stopped, resumably: {_steering(run)}"
         )
@@ -254,6 +280,8 @@ def _print_ideas(console: Console, shown: dict[str, Any], *, is_running: bool) -
         gains = (f"{idea['predicted_gain']:.2f}x", f"{idea['gain']:.2f}x" if idea["gain"] else "") if is_wider else ()
         table.add_row(idea["id"], Text(idea["title"]), *about, *gains, Text(outcome))
     console.print(table)
+    if any(idea["best_speedup"] for idea in shown["ideas"]):
+        console.print(IDEAS_BEST, markup=False, soft_wrap=True)
     if words := stage_words(**shown["largest_stage"]):
         console.print(words, markup=False, soft_wrap=True)
 

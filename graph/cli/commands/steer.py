@@ -1,7 +1,7 @@
 """`ridgeline idea`, `seed` and `stop`: what a search that has begun is told, also while it runs in another process.
 
 Each is one transaction of the run's archive. A search takes an idea or a seed up when its next round begins; one that is
-stopped does so once it is resumed.
+stopped does so once it is resumed, and one whose last round has begun once it is extended.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.history.progress import progress
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import RESUMABLE, begun_record, find_running, is_locked
 from ridgeline.checkpoints.steering import Steer, Steering
@@ -24,10 +25,12 @@ from ridgeline.graph.cli.summary import resume_command
 from ridgeline.graph.search.ideas.offline_ideas import reading_of_run
 from ridgeline.graph.search.ideas.user_ideas import user_draft
 from ridgeline.graph.search.judging.judged_files import read_sources
+from ridgeline.graph.search.shape.plan import make_plan
 from ridgeline.graph.session.options import RUNS
 from ridgeline.graph.session.stopping import ask_to_stop
 from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.problems.model_calls import CallSettings
+from ridgeline.problems.spec import SearchSettings
 from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.vocabulary import Interface
@@ -72,8 +75,9 @@ def _idea(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer
         if reading and reading.why_not_tried:
             raise InputError(f"idea: would not be tried: {reading.why_not_tried}")
         told = Steering(archive).add_idea(text)
+        when = _when(run, archive)
     of_it = f"; the offline model carries out of it: {', '.join(reading.named)}" if reading else ""
-    return told, f"{told.id} {_when(run)}{of_it}"
+    return told, f"{told.id} {when}{of_it}"
 
 
 def _seed(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer, str]:
@@ -87,7 +91,7 @@ def _seed(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer
     _check_source(file, source, most_chars)
     with _opened(run) as archive:
         told = Steering(archive).add_seed(file.stem, source)
-    return told, f"{told.name} {_when(run)}"
+        return told, f"{told.name} {_when(run, archive)}"
 
 
 def _check_source(file: Path, source: str, most_chars: int) -> None:
@@ -126,7 +130,24 @@ def _opened(run: Path) -> Archive:
     return Archive.open(run, create=False)
 
 
-def _when(run: Path) -> str:
+def _when(run: Path, archive: Archive) -> str:
     """Return in words when the search takes up what it is told."""
-    is_running = is_locked(run)
-    return "enters with the next round" if is_running else f"enters once the search goes on:  {resume_command(run)}"
+    if not is_locked(run):
+        return f"enters once the search goes on:  {resume_command(run)}"
+    record, now = archive.run(), progress(archive)
+    if record.stop_reason:
+        last = f"the rounds are over ({record.stop_reason})"
+    elif now.round >= _planned_rounds(archive, record):
+        last = f"round {now.round} is the last"
+    else:
+        return "enters with the next round"
+    more = f"{resume_command(run)} --rounds {(now.rounds or now.round) + 1}"
+    return f"is kept, but {last}: it enters once this search has ended and is extended:  {more}"
+
+
+def _planned_rounds(archive: Archive, record: RunRecord) -> int:
+    """Return the rounds that the search goes on to, of its strategy."""
+    with record_errors(archive.path):
+        settings = SearchSettings.model_validate(record.settings or {})
+        is_token_limited = (record.budget or {}).get("tokens") is not None
+    return make_plan(settings, record.max_rounds, is_token_limited=is_token_limited).rounds

@@ -75,6 +75,8 @@ class Board:
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # on what is as it should be
     waiting_for: tuple[str, str, int] | None = None  # the device, what holds it, and how many processes that are
+    waiting_at: float = 0.0  # when that began
+    waited_s: float = 0.0  # for other processes since the certificate began, but for the wait that lasts
     requests: tuple[int, str] | None = None  # how many wait for an answer, and in which folder
     batched: int = 0  # requests that wait in batches
     stopping: str = ""  # a stop was asked for, and how to hasten it; empty once the search has stopped
@@ -111,12 +113,16 @@ class Board:
         if self.replays_times:  # a few seconds, which differ from round to round
             return None
         if self.ends_at is not None:
-            return max(0.0, self.ends_at - self.clock())
+            return max(0.0, self.ends_at + self._waiting_s() - self.clock())
         rounds_left = 0 if self.is_over else self.max_rounds - self.rounds_over
         if not self.round_s or rounds_left <= 0:
             return None
         usual_s = sum(self.round_s) / len(self.round_s)
         return max(0.0, usual_s - (self.clock() - self.round_at)) + usual_s * (rounds_left - 1)
+
+    def _waiting_s(self) -> float:
+        """Return for how long another process has been waited for by now."""
+        return self.clock() - self.waiting_at if self.waiting_for else 0.0
 
     def timed_branch(self) -> str | None:
         """Return the branch that is timed: of those at the benchmark step, the one that began it first."""
@@ -212,7 +218,7 @@ class Board:
         self.phase = f"{self.place}: tuning, {event['trial']} of {event['trials']}"
 
     def _on_certification(self, event: events.CertificationEvent) -> None:
-        self.phase = f"certification: {event['phase']}"
+        self.phase, self.waited_s = f"certification: {event['phase']}", 0.0
         self.ends_at = self.clock() + event["left_s"]
 
     def _on_certify(self, event: events.CertifyEvent) -> None:
@@ -235,7 +241,14 @@ class Board:
             self.phase, self.is_over = describe_stop(event, self), True
 
     def _on_waiting(self, event: events.WaitingEvent) -> None:
-        self.waiting_for = (event["device"], event["holder"], event["holders"]) if event["holder"] else None
+        if event["holder"]:
+            self.waiting_at = self.waiting_at if self.waiting_for else self.clock()
+            self.waiting_for = (event["device"], event["holder"], event["holders"])
+        elif self.waiting_for:
+            self.waited_s += self._waiting_s()
+            if self.ends_at is not None:  # of what it takes without other processes
+                self.ends_at += self._waiting_s()
+            self.waiting_for = None
 
     def _on_mailbox(self, event: events.MailboxEvent) -> None:
         self.requests = (len(event["waiting"]), event["folder"]) if event["waiting"] else None

@@ -54,7 +54,7 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
         case "certification":
             return f"certification begins, which may take {format_seconds(event['left_s'])}: {event['phase']}"
         case "certify":
-            return f"certify {event['candidate_id']}{_place_words(event)}: {_step_words(event)}"
+            return f"certify {event['candidate_id']}{_place_words(event, board)}: {_step_words(event)}"
         case "stopped":
             return describe_stop(event, board)
         case "warning" | "note" as kind:
@@ -62,12 +62,13 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
     return _waiting_line(event, board)
 
 
-def _place_words(event: Mapping[str, Any]) -> str:
-    """Return " (2 of 9, about 3m05s left)" of a step that begins."""
+def _place_words(event: Mapping[str, Any], board: Board) -> str:
+    """Return " (2 of 9, about 3m05s left)" of a step that begins; where others were waited for, that this adds to it."""
     if "place" not in event:
         return ""
     number, of = event["place"]
-    left = f", about {format_seconds(event['left_s'])} left" if event["left_s"] >= 1 else ""
+    beside = " and waits for other processes" if board.waited_s >= 1 else ""
+    left = f", about {format_seconds(event['left_s'])}{beside} left" if event["left_s"] >= 1 else ""
     return f" ({number} of {of}{left})"
 
 
@@ -100,5 +101,6 @@ def _waiting_line(event: Mapping[str, Any], board: Board) -> str:
         return format_batched(board)
     if event["event"] == "ideation":  # the keyless model answers at once
         return "" if board.models == (KEYLESS,) else board.phase
-    is_told = event["event"] == "waiting" and event["is_news"]
-    return describe_wait(*board.waiting_for) if is_told and board.waiting_for else ""
+    if event["event"] != "waiting" or not event["is_news"] or board.stopping:
+        return ""
+    return describe_wait(event["device"], event["holder"], event["holders"])

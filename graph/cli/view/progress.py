@@ -114,12 +114,15 @@ class PlainView:
 
     def __init__(self, board: Board, console: Console) -> None:
         self._board, self._console = board, console
+        self._ends_with_wait = False
 
     def show(self, event: Mapping[str, Any]) -> None:
-        """Print the event's line, if it has one."""
+        """Print the event's line, if it has one; that a wait is over, only below the line of that wait."""
         self._board.apply(event)
         line = plain_line(event, self._board)
-        if line:
+        is_wait = event["event"] == "waiting"
+        if line and (not is_wait or event["holder"] or self._ends_with_wait):
+            self._ends_with_wait = is_wait and bool(event["holder"])
             stamp = f"[{format_seconds(self._board.elapsed_s()):>7}] "
             self._console.print(stamp + line, markup=False, highlight=False, soft_wrap=True)
 

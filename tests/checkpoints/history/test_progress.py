@@ -28,6 +28,9 @@ def test_open_calls_and_kernels_without_a_verdict_are_told(archive: Archive, sto
     assert (found.round, found.rounds, found.unjudged, found.candidates) == (2, 3, ("r2i0v0a0",), 3)
     archive.add_ideas([story.idea(3, 0, "Fuse", None)])
     assert progress(archive).round == 3 and not progress(archive).is_certifying
+    journal.begin("r4:ideate:0", model="m", prompt_sha256="ab", request={})
+    archive.save_run(RunRecord(max_rounds=5))
+    assert (progress(archive).round, progress(archive).rounds) == (4, 5), "a round begins with its ideas' call"
     archive.save_run(RunRecord(stop_reason="3 rounds done"))
     assert progress(archive).is_certifying
     archive.save_run(RunRecord(stop_reason=""))

@@ -105,6 +105,27 @@ def test_merge_says_what_came_in_and_nothing_the_second_time(runs: Path) -> None
     assert again.stdout == "all.sqlite: added 1 search, 2 candidates\n"
 
 
+def test_a_merged_archive_is_shown_as_the_searches_in_it(runs: Path) -> None:
+    _ridgeline(runs, "merge", "all.sqlite", "runs/q-1", "runs/s-1")
+    done = _ridgeline(runs, "show", "all.sqlite")
+    first, second, last = done.stdout.splitlines()
+    assert first.startswith("id-q-1  quickstart: finished") and second.startswith("id-s-1  softmax: finished")
+    assert first.count("; 2 kernels") == second.count("; 2 kernels") == 1
+    assert last.startswith("a merged archive: show a run's own folder, or its export, for rounds, ideas and lineage")
+    told = json.loads(_ridgeline(runs, "show", "all.sqlite", "--json").stdout)
+    assert [(each["problem"], each["candidates"]) for each in told] == [("quickstart", 2), ("softmax", 2)]
+    for words in (["--profile", "x"], ["--web"]):
+        refused = _ridgeline(runs, "show", "all.sqlite", *words)
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1), refused.stderr
+
+
+def test_an_exported_archive_is_shown_as_its_run(runs: Path) -> None:
+    _ridgeline(runs, "export", "q-1", "--out", "mine.sqlite")
+    own, copy = (_ridgeline(runs, "show", named).stdout for named in ("q-1", "mine.sqlite"))
+    assert copy.splitlines()[0] == own.splitlines()[0].replace("(q-1)", "(mine.sqlite)")
+    assert "ridgeline idea" not in copy
+
+
 def test_a_path_of_bytes_that_are_no_text_is_written_and_shown(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "utf-8:strict")
     into = os.fsdecode(b"\xff.sqlite")

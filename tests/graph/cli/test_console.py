@@ -29,3 +29,15 @@ def test_colours_of_the_consoles_own_stay(capsys: pytest.CaptureFixture[str], mo
     monkeypatch.setenv("FORCE_COLOR", "1")
     make_console().print(Text("word", style="bold"))
     assert "\x1b[1mword" in capsys.readouterr().out
+
+
+def test_what_is_piped_is_neither_wrapped_nor_filled_with_blanks(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    table = Table("name", "words", box=None, pad_edge=False)
+    table.add_row("a", "word " * 40)
+    table.add_row("long name", "few")
+    make_console().print(table)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["name       words", f"a          {'word ' * 40}".rstrip(), "long name  few"]

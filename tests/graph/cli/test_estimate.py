@@ -102,3 +102,22 @@ def test_a_search_without_a_language_model_is_estimated_at_nothing(
     write_problem(tmp_path / "problem")
     assert main(["run", "problem", "--estimate"]) == 0
     assert "no call of a language model" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("forward", "says"),
+    [
+        ("torch.sort(x)[0]", "ridgeline: toy: the offline model"),
+        ("x @ torch.rand(3)", "reference.py: forward() raised"),
+    ],
+)
+def test_an_estimate_refuses_what_the_search_would_refuse(
+    forward: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_problem(tmp_path / "problem", seeds=[])
+    reference = tmp_path / "problem" / "reference.py"
+    reference.write_text(reference.read_text().replace("torch.softmax(x, dim=-1)", forward))
+    assert main(["run", "problem", "--estimate"]) == 2
+    said = capsys.readouterr()
+    assert not said.out and says in said.err and said.err.count("\n") == 1

@@ -26,7 +26,7 @@ def test_problems_marks_those_that_need_no_key(
 ) -> None:
     monkeypatch.setattr(problems, "keyless_targets", lambda: {"quickstart": ["cpu", "cuda"], "softmax": ["cuda"]})
     monkeypatch.setenv("COLUMNS", "200")
-    assert problems.execute(argparse.Namespace(json=False)) == 0
+    assert problems.execute(argparse.Namespace(json=False, problem=None)) == 0
     said = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert " yes " in said["quickstart"]
     assert " on cuda " in said["softmax"]

@@ -41,13 +41,19 @@ async def test_one_file_gives_one_evaluation(problem: ProblemSpec, tmp_path: Pat
         assert judged.precision_class is PrecisionClass.FP32
 
 
-def test_a_wait_is_told_once_for_each_holder() -> None:
+def test_a_wait_is_told_once_for_each_holder_and_that_it_is_over() -> None:
     lines: list[str] = []
     listener = in_words(lines.append)
-    for holder in ("pid 12 (a)", "pid 12 (a)", "pid 13 (b)", "pid 12 (a)"):
+    had = Wait(device="cpu", holder="", holders=0, is_news=True)
+    for holder in ("pid 12 (a)", "pid 12 (a)", "pid 13 (b)"):
         listener(Wait(device="cpu", holder=holder, is_news=True))
-        listener(None)
-    assert lines == ["waiting for cpu: pid 12 (a) holds it", "waiting for cpu: pid 13 (b) holds it"]
+    listener(had)
+    listener(Wait(device="cpu", holder="pid 12 (a)", is_news=False))
+    listener(had)
+    listener(Wait(device="cpu", holder="pid 12 (a)", is_news=True))
+    listener(None)  # given up, as by Ctrl-C
+    a, b = (f"waiting for cpu: {holder} holds it" for holder in ("pid 12 (a)", "pid 13 (b)"))
+    assert lines == [a, b, "cpu is free: going on", a]
 
 
 async def test_a_text_with_a_line_break_is_a_source(problem: ProblemSpec) -> None:

@@ -103,6 +103,24 @@ async def test_what_a_search_says_when_it_cannot_begin_is_the_answer(tmp_path: P
     assert not (tmp_path / "runs").exists()
 
 
+async def test_a_search_that_is_refused_once_it_runs_keeps_its_reason(tmp_path: Path) -> None:
+    problem = toy(tmp_path)
+    with (tmp_path / "problem" / "reference.py").open("a") as reference:
+        reference.write("# fails describe\n")
+    async with connected(RidgelineServer(config_in(tmp_path))) as client:
+        said = await client.call_tool("start_search", {"problem": problem, "run": "mine"})
+        if said.isError:  # it was refused before start_search saw it begin
+            assert "fails describe" in said.content[0].text  # type: ignore[union-attr]
+        over = await ask(client, "status", run="mine")
+        while over["is_running"]:
+            over = await ask(client, "wait", run="mine", seconds=20, seen=over["seen"])
+        assert (over["state"], over["is_resumable"]) == ("refused", False)
+        assert "raised RuntimeError: fails describe" in over["error"]
+        assert (await ask(client, "wait", run="mine", seconds=300))["error"] == over["error"], "it returns at once"
+        assert over["error"] in await refused(client, "best", run="mine")
+    assert not (tmp_path / "runs" / "mine").exists()
+
+
 async def test_a_search_that_is_killed_is_told_so_with_its_processes_end(tmp_path: Path) -> None:
     problem = toy(tmp_path)
     async with connected(RidgelineServer(config_in(tmp_path))) as client:

@@ -18,6 +18,7 @@ from langchain_mcp_adapters.tools import load_mcp_tools
 from tests.graph.cli.command_line import LINE_OF, ROOT, assert_one_line, ridgeline
 from tests.graph.mcp.scenario import HELLO, NO_MESSAGES, environment, parked, toy
 
+from ridgeline import __version__
 from ridgeline.graph import cli
 from ridgeline.graph.cli.commands.mcp import REQUIREMENT
 
@@ -40,7 +41,7 @@ def said(server: subprocess.Popen[str], message: dict[str, Any]) -> dict[str, An
 def test_nothing_but_the_protocol_is_on_standard_output(tmp_path: Path) -> None:
     problem = toy(tmp_path)
     with started(sys.executable, "-m", "tests.graph.mcp.memory_server", str(tmp_path / "runs")) as server:
-        assert said(server, HELLO)["result"]["serverInfo"]["name"] == "ridgeline"
+        assert said(server, HELLO)["result"]["serverInfo"] == {"name": "ridgeline", "version": __version__}
         assert server.stdin is not None
         server.stdin.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}) + "\n")
         arguments = {"problem": problem, "source": "// speed 2\n//"}

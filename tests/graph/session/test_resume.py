@@ -99,7 +99,12 @@ async def test_certificates_that_failed_behind_the_winner_are_not_given_again(tm
         assert archive.engine_failures() == []
     written = (tmp_path / "run" / "certificate.json").read_bytes()
     engine = MemoryEngine()
-    third = await run_search(resumed, engine=engine, models=[model])
+    events: list[Any] = []
+    third = await run_search(resumed, engine=engine, models=[model], on_event=events.append)
+    assert {
+        "event": "note",
+        "message": "nothing was left to do: this search is over; rounds=2 extends it",
+    } in events
     assert (third.state, third.best_id, engine.counts) == ("finished", "r1i0v0a0", Counter())
     assert (tmp_path / "run" / "certificate.json").read_bytes() == written
 

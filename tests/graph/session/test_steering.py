@@ -13,6 +13,7 @@ from tests.graph.scripted_model import ScriptedModel
 from tests.graph.session.test_session import options
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.history.progress import progress
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.checkpoints.steering import Steering
@@ -175,6 +176,43 @@ async def test_what_cannot_be_told_is_one_line(tmp_path: Path, capsys: pytest.Ca
     for words in (["idea", run, "another idea"], ["seed", run, str(tmp_path / "kernel.cpp")]):
         assert cli.main(words) == 2
         assert "its search is over; extend it first" in capsys.readouterr().err
+
+
+async def test_the_report_of_an_earlier_session_does_not_say_stopped_while_the_search_goes_on(tmp_path: Path) -> None:
+    await stopped_after_one_round(tmp_path)
+    report, seen = tmp_path / "run" / "report.html", list[str]()
+    assert "stopped, and can be resumed" in report.read_text()
+
+    def on_event(event: Any) -> None:
+        seen.append(report.read_text() if event["event"] == "round_started" else "")
+
+    await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()], on_event=on_event)
+    while_it_ran = next(filter(None, seen))
+    assert "stopped, and can be resumed" not in while_it_ran and "went on at 20" in while_it_ran
+    assert "went on at" not in report.read_text()
+
+
+@pytest.mark.parametrize(
+    ("at", "says"),
+    [
+        ("round_started", "is kept, but round 1 is the last: it enters once this search has ended and is extended:"),
+        ("stopped", "is kept, but the rounds are over (1 round done): it enters once this search has ended"),
+    ],
+)
+async def test_what_is_told_when_no_round_follows_enters_once_the_search_is_extended(
+    at: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(tmp_path / "run")
+    await steered(tmp_path, at, "idea", IDEA, settings={"rounds": 1})
+    said = capsys.readouterr().out
+    assert f"idea-1 {says}" in said and f"--resume {run} --rounds 2" in said
+    model = ScriptedModel()
+    request = options(tmp_path, resume=True, max_rounds=2, settings={})
+    await run_search(request, engine=MemoryEngine(), models=[model])
+    assert IDEA in model.proposals[-1].user_ideas
+    with lock_run(tmp_path / "run"), Archive.open(tmp_path / "run" / FILE_NAME) as archive:
+        assert archive.run().max_rounds == 2
+        assert (progress(archive).round, progress(archive).rounds) == (2, 2)
 
 
 async def test_a_file_name_that_commands_a_terminal_names_a_seed_without(

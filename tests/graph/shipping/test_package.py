@@ -15,6 +15,7 @@ import pytest
 
 from ridgeline.checkpoints.result import read_schema
 from ridgeline.checkpoints.storage.strict_json import finite
+from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.vocabulary import Interface
 
 from .finished_run import Finished, write_run
@@ -139,7 +140,14 @@ def test_another_cpu_uses_the_reference_unless_its_user_says_otherwise(site: Pat
     told.write_text(json.dumps(contract))
     done = python(moved, "-m", "scaled_kernel")
     assert done.returncode == 1
-    assert "this CPU is not the Another CPU that it was certified on (SCALED_KERNEL_ANY_CPU=1" in done.stdout
+    here = f"this CPU ({detect_device('cpu').arch})"
+    assert (
+        f"{here} is not the Another CPU (x86_64-another) that it was certified on (SCALED_KERNEL_ANY_CPU=1"
+        in done.stdout
+    )
+    contract["certified"] = False
+    told.write_text(json.dumps(contract))
+    assert "(x86_64-another) that it was searched on" in python(moved, "-m", "scaled_kernel").stdout
     done = python(moved, "-m", "scaled_kernel", SCALED_KERNEL_ANY_CPU="1")
     assert done.returncode == 0, done.stderr + done.stdout
 
@@ -161,7 +169,7 @@ for forward in (torch.ops.scaled_kernel.forward, scaled_kernel.forward):
         print(error)
 """
     refused = python(moved, "-c", calls).stdout.splitlines()
-    assert ["scaled_kernel: this CPU is not the Another CPU" in line for line in refused] == [True, True]
+    assert ["is not the Another CPU (x86_64-another)" in line for line in refused] == [True, True]
     assert python(moved, "-c", calls, SCALED_KERNEL_ANY_CPU="1").stdout == "computed\ncomputed\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.shipping.use_kernel import write_use_kernel
+from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.vocabulary import Interface
 
 from .finished_run import Finished, refute_winner, write_run
@@ -23,6 +25,23 @@ def test_a_run_folder_runs_its_winner_against_the_reference(tmp_path: Path) -> N
     done = subprocess.run(command, cwd=tmp_path, env=without_python(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
     assert re.search(r"relative error to the reference in float64: \d\.\de-\d\d \(at most 1e-05\)", done.stdout)
+
+
+def test_on_another_cpu_the_script_runs_only_where_that_is_said(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    script, here = run / "use_kernel.py", detect_device("cpu")
+    script.write_text(
+        script.read_text().replace(json.dumps([here.name, here.arch]), '["Another CPU", "x86_64-another"]')
+    )
+
+    def ran(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(script), *words]
+        return subprocess.run(command, cwd=tmp_path, env=without_python(), capture_output=True, text=True)
+
+    refused = ran()
+    other = f"this CPU ({here.arch}) is not the Another CPU (x86_64-another) that it was certified on"
+    assert (refused.returncode, refused.stderr) == (1, f"{other} (--any-cpu runs it all the same)\n")
+    assert ran("--any-cpu").returncode == 0
 
 
 def test_only_a_certified_kernel_is_called_the_winner_and_either_script_is_known_as_an_own_one(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.environments import child_environment
 from tests.problems.live.modules import Chain, Given, made
 from torch import nn
 from torch.nn import functional
@@ -86,6 +89,26 @@ def test_what_a_reference_cannot_do_is_told_in_one_line(
     assert not (tmp_path / "own").exists()
     said_by_torch = capfd.readouterr()
     assert not said_by_torch.out and "def forward" not in said_by_torch.err
+
+
+UNFIT = """
+import logging
+import torch
+from ridgeline import ProblemSpec
+
+try:
+    ProblemSpec.from_module(torch.nn.Linear(4, 4), (torch.randn(3, 5),), name="own", folder="own")
+except Exception as error:
+    print(error)
+logging.getLogger("torch._subclasses.fake_tensor").error("of something else")
+"""
+
+
+def test_torch_logs_nothing_of_a_module_that_it_cannot_export(tmp_path: Path) -> None:
+    command, environment = [sys.executable, "-c", UNFIT], child_environment()
+    said = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "a and b must have same reduction dim" in said.stdout and said.stdout.count("\n") == 1
+    assert said.stderr.count("\n") == 1 and "of something else" in said.stderr
 
 
 def test_arguments_that_are_none_are_told_in_one_line(tmp_path: Path) -> None:

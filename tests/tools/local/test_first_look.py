@@ -78,6 +78,35 @@ async def test_a_broken_reference_is_told_while_another_process_holds_the_proces
             await engine.submit(describe(source))
 
 
+async def test_a_problem_that_the_engines_user_refuses_is_described_while_another_process_holds_the_processor(
+    describe: Callable[[str], DescribeTask], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RIDGELINE_LOCK_DIR", str(tmp_path / "locks"))
+    monkeypatch.setattr(first_look, "TELL_AFTER_S", 0.05)
+    asked: list[DescribedTarget] = []
+
+    def refuses(described: DescribedTarget) -> bool:
+        asked.append(described)
+        return True
+
+    refusing = LocalEngine(cache_dir=tmp_path / "cache", log=tmp_path / "evaluator.log", refuses=refuses)
+    try:
+        async with DeviceLock("cpu", tmp_path / "locks").exclusive(), asyncio.timeout(60):
+            described = await refusing.submit(describe(WHOLE))
+    finally:
+        await refusing.aclose()
+    assert described.reference_graph["nodes"] == asked[0].description.reference_graph["nodes"]
+
+
+@pytest.mark.parametrize(("waiting", "niceness"), [(4.0, 19), (9.0, 0)])
+def test_a_first_look_has_the_lowest_priority_but_where_that_is_never_due(
+    waiting: float, niceness: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (waiting, 0.0, 0.0))
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    assert first_look._niceness() == niceness
+
+
 async def test_a_reference_that_is_whole_waits_and_its_outline_ends_with_the_wait(
     engine: LocalEngine,
     describe: Callable[[str], DescribeTask],
@@ -87,8 +116,8 @@ async def test_a_reference_that_is_whole_waits_and_its_outline_ends_with_the_wai
     started: list[OutlineProcess] = []
 
     class Kept(OutlineProcess):
-        def __init__(self, *, niceness: int) -> None:
-            super().__init__(niceness=niceness)
+        def __init__(self, *, niceness: int, with_graphs: bool) -> None:
+            super().__init__(niceness=niceness, with_graphs=with_graphs)
             started.append(self)
 
     monkeypatch.setattr(first_look, "OutlineProcess", Kept)
@@ -110,8 +139,8 @@ async def test_an_outline_under_way_ends_as_soon_as_the_processor_is_free(
     started: list[OutlineProcess] = []
 
     class Slow(OutlineProcess):
-        def __init__(self, *, niceness: int) -> None:
-            super().__init__(niceness=niceness)
+        def __init__(self, *, niceness: int, with_graphs: bool) -> None:
+            super().__init__(niceness=niceness, with_graphs=with_graphs)
             started.append(self)
 
     monkeypatch.setattr(first_look, "OutlineProcess", Slow)

@@ -77,7 +77,9 @@ async def test_a_wait_for_another_process_is_told_after_a_while_and_when_it_is_o
     assert holder.stdin is not None
     holder.stdin.close()
     await waiting
-    assert told.get_nowait() is None
+    over = told.get_nowait()
+    assert over is not None and over.is_over and over.device == "cpu"
+    assert describe_wait(over.device, over.holder, over.holders) == "cpu is free: going on"
     assert told.empty()
 
 
@@ -135,8 +137,7 @@ def test_holders_that_change_quickly_are_news_now_and_then(monkeypatch: pytest.M
     monkeypatch.setattr("ridgeline.tools.machine.waits.time", SimpleNamespace(monotonic=lambda: now_s))
     told: list[Wait | None] = []
     waits = Waits(told.append)
-    with open(os.devnull) as file:
-        watch = Watch(file.fileno(), "cpu", waits)
+    watch = Watch("cpu", waits)
     for now_s, holder in ((1000, "a"), (1005, "b"), (1010, "c"), (1016, "c"), (1017, "c"), (1040, "c"), (1041, "a")):  # noqa: B007
         waits.set(watch, Holders(words=holder))
     assert [(wait.holder, wait.is_news) for wait in told if wait] == [

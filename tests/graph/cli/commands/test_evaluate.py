@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.graph.cli.command_line import assert_one_line, ridgeline
+from tests.graph.memory_engine import DEVICE
 
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.result import evaluation_line
@@ -12,7 +14,8 @@ from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.graph.cli.commands.evaluate import describe
 from ridgeline.graph.search.judging.judging import failure_text
 from ridgeline.tools.records.error_map import LimitUse, Measure
-from ridgeline.tools.records.results import Evaluation, Timing, Trial, Verdict
+from ridgeline.tools.records.reference_mode import ReferenceMode
+from ridgeline.tools.records.results import Baseline, Baselines, Evaluation, Floor, Timing, Trial, Verdict
 from ridgeline.tools.records.vocabulary import PrecisionClass, Purpose, ReasonCode, Status
 
 TIMING = Timing(status=Status.OK, median_ms=1.0, reference_ms=2.0, speedup=2.0, speedup_ci95=(1.9, 2.1))
@@ -53,6 +56,22 @@ def test_evaluate_tells_the_margin_and_its_json_the_figure_and_the_limit() -> No
     assert (line["margin"], line["secrets"]) == (0.62, 4)
     nearest = line["nearest_limit"]
     assert (nearest["trial"], nearest["draw"], nearest["measure"], nearest["limit"]) == ("shifted", 1, "row", 4e-5)
+
+
+def test_evaluate_names_pytorch_s_fastest_configuration_and_its_time() -> None:
+    entries = [("eager", 2.0), ("compile", 1.8), ("compile_max_autotune", 0.8)]
+    baselines = Baselines(
+        device=DEVICE,
+        floor=Floor(floor_ms=0.1, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0),
+        entries=tuple(
+            Baseline(name=ReferenceMode(name), precision_class=PrecisionClass.FP32, median_ms=ms, samples=9)
+            for name, ms in entries
+        ),
+    )
+    line = evaluation_line("k.cpp", evaluation(RIGHT), baselines)
+    assert ", 0.80x the fastest of PyTorch (max-autotune 0.800 ms), 1.0000 ms against" in describe(line)
+    alone = evaluation_line("k.cpp", evaluation(RIGHT), replace(baselines, entries=baselines.entries[:1]))
+    assert "fastest" not in describe(alone)
 
 
 def test_a_verdict_of_an_earlier_version_has_no_margin_to_tell() -> None:

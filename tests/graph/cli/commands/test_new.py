@@ -10,6 +10,8 @@ from tests.graph.cli.command_line import REFERENCE, assert_one_line, ridgeline
 
 from ridgeline.graph import cli
 
+pytestmark = pytest.mark.long
+
 DOUBLING = """
 import torch
 class Model(torch.nn.Module):
@@ -37,3 +39,40 @@ def test_new_problem_of_a_users_module_can_be_loaded(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "mine" / "problem.yaml").is_file()
     assert_one_line(ridgeline("new", "mine", "--from", str(tmp_path / "mine.py"), "--out", str(tmp_path)), "mine")
+
+
+BROKEN = {
+    "raises": ("return x * 2", "return x @ torch.randn(3, 3)", "forward() raised RuntimeError"),
+    "imports": ("import torch\n", "import torch, nowhere_to_be_found\n", "No module named 'nowhere_to_be_found'"),
+    "draws": ("return x * 2", "return torch.nn.functional.dropout(x, 0.5, True)", "two runs differ"),
+    "form": ("[torch.randn(8, 8)]", "torch.randn(8, 8)", "get_inputs() must return a list, got Tensor"),
+}
+
+
+def test_what_a_kernel_gets_and_whether_a_search_needs_a_key_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reference.py").write_text(DOUBLING)
+    assert cli.main(["new", "mine", "--from", str(tmp_path / "reference.py"), "--out", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith('on cpu: extern "C" void run(const float* __restrict__ x, float* __restrict__ out')
+    assert lines[2].startswith('on cuda: extern "C" void run(') and "cudaStream_t" in lines[2]
+    assert lines[3:6] == ["  x    input   float32 [8, 8]", "  out  output  float32 [8, 8]", "  keyless: yes"]
+    (tmp_path / "reference.py").write_text(DOUBLING.replace("x * 2", "torch.sort(x)[0]"))
+    assert cli.main(["new", "sorted", "--from", str(tmp_path / "reference.py"), "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "keyless: no, because the offline model" in told and "not covered: the operation sort" in told
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_reference_that_only_running_shows_to_be_wrong_is_refused_in_one_line_and_nothing_is_written(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    was, now, says = BROKEN[kind]
+    (tmp_path / "reference.py").write_text(DOUBLING.replace(was, now))
+    assert cli.main(["new", "mine", "--from", str(tmp_path / "reference.py"), "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert (
+        not said.out and said.err.count("\n") == 1 and f"{tmp_path / 'reference.py'}: " in said.err and says in said.err
+    )
+    assert not (tmp_path / "mine").exists()

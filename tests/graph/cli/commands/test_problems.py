@@ -3,10 +3,35 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import pytest
 from tests.graph.cli.command_line import ridgeline
+
+from ridgeline.graph import cli
 
 
 def test_problems_lists_what_ships_as_json() -> None:
     rows = json.loads(ridgeline("problems", "--json").stdout)
     assert {"quickstart": ["cpu", "cuda"]}.items() <= {row["name"]: row["keyless"] for row in rows}.items()
+
+
+def test_a_problem_that_is_named_is_told_as_a_kernel_sees_it(problem: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["problems", str(problem)]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f'mine, {problem}\non cpu: extern "C" void run(const float* __restrict__ x')
+    assert "  x    input   float32 [64, 128]\n" in told and "  keyless: yes\n" in told
+    assert "problem.h on cpu:\n\n#ifndef RIDGELINE_PROBLEM_H" in told and "X_SHAPE_1 = 128;" in told
+    assert cli.main(["problems", str(problem), "--json"]) == 0
+    (on_cpu,) = json.loads(capsys.readouterr().out)
+    assert (on_cpu["target"], on_cpu["keyless"], on_cpu["why_not"]) == ("cpu", True, None)
+    assert [arg["name"] for arg in on_cpu["args"]] == ["x", "out"] and on_cpu["problem_h"] in told
+
+
+def test_of_a_reference_that_reads_values_only_a_run_tells_the_signature(
+    problem: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reference = problem.with_name("reference.py")
+    reference.write_text(reference.read_text().replace("torch.softmax(x, dim=-1)", "x * float(x.sum())"))
+    assert cli.main(["problems", str(problem)]) == 0
+    assert "on cpu: only a run can tell its signature: " in capsys.readouterr().out

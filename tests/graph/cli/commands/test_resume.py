@@ -42,6 +42,15 @@ def test_resume_of_what_is_no_run_says_what_it_is_and_what_to_give(problem: Path
     assert_one_line(done, "/etc: a folder that holds no run", "give the folder of a run")
 
 
+def test_a_run_that_is_named_as_a_problem_is_told_how_it_goes_on(problem: Path) -> None:
+    run = problem.parent / "runs" / "mine-1"
+    run.mkdir(parents=True)
+    (run / "archive.sqlite").touch()
+    for named in ("runs/mine-1", "mine-1"):
+        done = ridgeline("run", named, cwd=problem.parent)
+        assert_one_line(done, f"{named}: a search's run, no problem; to go on with it: ", "--resume runs/mine-1")
+
+
 def test_resume_says_which_options_it_ignores_and_finds_the_problem_from_another_folder(
     problem: Path, tmp_path: Path
 ) -> None:

@@ -77,7 +77,8 @@ def round_done(round_: int, max_rounds: int = 3) -> dict[str, Any]:
 
 
 def waiting(holder: str, *, is_news: bool = True) -> dict[str, Any]:
-    return {"event": "waiting", "device": "cpu" if holder else "", "holder": holder, "holders": 1, "is_news": is_news}
+    """Return that a search waits; without a holder, that it has the device now."""
+    return {"event": "waiting", "device": "cpu", "holder": holder, "holders": 1, "is_news": is_news}
 
 
 def certifying(step: str, *, passed: bool | None, detail: str = "") -> dict[str, Any]:

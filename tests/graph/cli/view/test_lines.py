@@ -53,8 +53,39 @@ def test_plain_lines_tell_a_wait_when_it_is_news() -> None:
     view.show(waiting("pid 12 (sh)"))
     view.show(waiting(""))
     view.show(waiting("pid 12 (sh)", is_news=False))
-    [line] = text.getvalue().splitlines()
-    assert line.endswith("waiting for cpu: pid 12 (sh) holds it")
+    view.show(waiting(""))
+    told, over = text.getvalue().splitlines()
+    assert told.endswith("waiting for cpu: pid 12 (sh) holds it")
+    assert over.endswith("cpu is free: going on")
+
+
+def test_that_a_wait_is_over_is_told_below_its_line_alone_and_not_of_a_search_that_stops() -> None:
+    text = io.StringIO()
+    view = PlainView(make_board(), Console(file=text, width=200))
+    view.show(waiting("pid 12 (sh)"))
+    view.show(certifying("verify", passed=True))  # of a branch that had the device
+    view.show(waiting(""))
+    view.show(waiting("pid 13 (sh)"))
+    view.show({"event": "stopped", "outcome": "stopping", "reason": "SIGINT"})
+    view.show(waiting("") | {"device": "", "is_news": False})
+    assert "is free" not in text.getvalue()
+
+
+def test_the_time_left_of_a_certificate_does_not_run_out_while_another_process_is_waited_for() -> None:
+    clock, text = Clock(), io.StringIO()
+    board = make_board(clock)
+    view = PlainView(board, Console(file=text, width=200))
+    view.show({"event": "certification", "phase": "first 2 kernels, in turns", "left_s": 240.0})
+    view.show(certifying("build", passed=None) | {"place": (1, 9), "left_s": 200.0})
+    assert "(1 of 9, about 3m20s left)" in text.getvalue()
+    view.show(waiting("pid 12 (sh)"))
+    clock.now_s = 300.0
+    assert board.left_s() == 200.0
+    view.show(waiting(""))
+    clock.now_s = 310.0
+    assert board.left_s() == 190.0
+    view.show(certifying("verify", passed=None) | {"place": (2, 9), "left_s": 190.0})
+    assert "(2 of 9, about 3m10s and waits for other processes left)" in text.getvalue()
 
 
 def test_a_kernel_that_repeats_an_earlier_one_is_told_as_that() -> None:

@@ -1,0 +1,120 @@
+"""What a problem asks of a kernel, told without running its reference for real: the signature, and who composes for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.tools.errors import BadReferenceError, UncoveredError
+from ridgeline.tools.judge.outline import OPEN, Outline, OutlineCode
+from ridgeline.tools.records.printable import printable
+from ridgeline.tools.records.problem import DescribedTarget, Device
+from ridgeline.tools.records.vocabulary import DeviceKind
+
+if TYPE_CHECKING:
+    from ridgeline.problems.spec import ProblemSpec
+    from ridgeline.tools.judge.outline_process import OutlineProcess
+
+ARCH = "sm_80"
+"""The oldest architecture with the asynchronous copies and the bf16 products that the composers use."""
+_LEFT_TO_A_RUN = OPEN | {OutlineCode.TIME, OutlineCode.MEMORY}
+"""Codes of a reference that may be judged all the same, on this machine or another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutlinedProblem:
+    """A problem on one kind of device."""
+
+    kind: DeviceKind
+    unknown: str = ""  # why the rest is not known before a run
+    target: DescribedTarget | None = None
+    refusal: UncoveredError | None = None  # the offline model's
+
+    @property
+    def is_keyless(self) -> bool:
+        """Say whether the offline model composes kernels for it."""
+        return self.target is not None and self.refusal is None
+
+    @property
+    def header(self) -> str:
+        """Return the text of problem.h; of interface `module` what its files are told."""
+        from ridgeline.tools.build.interfaces import problem_header
+
+        target = self.target
+        return problem_header(target.description.signature, self.kind, target.interface) if target else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object of `ridgeline problems PROBLEM --json`."""
+        signature = self.target.description.signature.to_json() if self.target else {"args": None}
+        return {
+            "target": self.kind.value,
+            "entry": self.entry if self.target else None,
+            "args": signature["args"],
+            "problem_h": self.header or None,
+            "keyless": self.is_keyless if self.target else None,
+            "why_not": _why(self.refusal) if self.refusal else None,
+            "unknown": self.unknown or None,
+        }
+
+    @property
+    def entry(self) -> str:
+        """Return in one line what a kernel has to define, or why that is not known."""
+        from ridgeline.tools.build.interfaces import entry_declaration
+
+        target = self.target
+        return entry_declaration(target.description.signature, self.kind, target.interface) if target else self.unknown
+
+    def lines(self) -> list[str]:
+        """Return each argument of a kernel, and whether the offline model composes it, for a person."""
+        if self.target is None:
+            return []
+        args = self.target.description.signature.args
+        names, roles = (max(map(len, texts)) for texts in zip(*((a.name, a.role) for a in args), strict=True))
+        told = [
+            f"  {a.name:<{names}}  {a.role:<{roles}}  {a.dtype}{f' {list(a.shape)}' if a.shape else ''}" for a in args
+        ]
+        return [*told, f"  keyless: {'yes' if self.refusal is None else f'no, because {_why(self.refusal)}'}"]
+
+
+def outline_problem(outlines: OutlineProcess, spec: ProblemSpec, target: str) -> OutlinedProblem:
+    """Return a problem on the oldest device of a kind that is composed for; `outlines` is with graphs.
+
+    Raises:
+        ProblemError: the reference cannot be judged anywhere.
+    """
+    from ridgeline.graph.search.coverage import why_uncovered
+    from ridgeline.tools.local.engine import on_device
+
+    kind = DeviceKind(target)
+    arch = ARCH if kind is DeviceKind.CUDA else "native"
+    device = Device(kind=kind, name=kind.value, arch=arch, uuid="", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25)
+    problem = on_device(spec, device)
+    found = outlines.outline(problem.reference_source, problem.tolerance)
+    refuse_broken(found, spec.reference_given)
+    if found.description is None:
+        return OutlinedProblem(kind=kind, unknown=f"only a run can tell its signature: {found.reason}")
+    described = problem.described(found.description)
+    return OutlinedProblem(kind=kind, target=described, refusal=why_uncovered(described))
+
+
+def refuse_broken(found: Outline, reference: object) -> None:
+    """Raise BadReferenceError for an outline of a reference that cannot be judged anywhere, named as its user does."""
+    if found.code and found.code not in _LEFT_TO_A_RUN:
+        said = found.reason.replace("FakeTensor", "Tensor")  # what stands for one in an outline
+        raise BadReferenceError(f"{reference}: {said}")
+
+
+def problem_lines(outlined: Sequence[OutlinedProblem]) -> list[str]:
+    """Return the lines that tell a person of a problem: its entry on each kind of device, and below what they share."""
+    told: list[str] = []
+    for each, following in zip(outlined, [*outlined[1:], None], strict=True):
+        told.append(f"on {each.kind.value}: {each.entry}")
+        if following is None or following.lines() != each.lines():
+            told += each.lines()
+    return [printable(line) for line in told]
+
+
+def _why(refusal: UncoveredError) -> str:
+    """Return the offline model's refusal without the name of the problem."""
+    return str(refusal).partition(": ")[2]
