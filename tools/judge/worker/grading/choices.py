@@ -22,7 +22,7 @@ _AGREEING = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How a run chooses among equals: as torch does, or one end first and an output's own order before that."""
+    """A way to choose among equals: as torch does, or one end first and an output's own order before that."""
 
     takes_last: bool | None = None  # None: as torch does
     guides: Tensors = ()

@@ -1,4 +1,4 @@
-"""What runs of the reference with other last bits explain of an output, where all choose among equals in one way."""
+"""Explanations of an output by runs of the reference with other last bits, which all choose among equals in one way."""
 
 from __future__ import annotations
 

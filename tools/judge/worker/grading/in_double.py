@@ -1,4 +1,4 @@
-"""Whether float64 computes what the reference computes: what it gives there is what every output is compared with.
+"""A check that float64 computes what the reference computes: what it gives there is what every output is compared with.
 
 Numbers drawn in `forward` are others in float64, and so is all that depends on a type. The reference's own error is then no
 rounding, and limits made of it would let an output pass that leaves the difference out.

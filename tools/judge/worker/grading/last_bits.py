@@ -1,4 +1,4 @@
-"""What decides without being computed: last bits beside a boundary, and which of equal numbers is chosen.
+"""Decisions that no computation makes: last bits beside a boundary, and which of equal numbers is chosen.
 
 A number beside that of a rounding, a comparison or a maximum may fall to either side. The reference runs in float64 with
 each result that float32 does not hold rounded at random, a few last bits nearer to zero (Monte Carlo arithmetic: Parker,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,9 +37,9 @@ class Judged:
         given = outputs if isinstance(outputs, tuple) else (outputs,)
         return all(self.examiner.passed_by(given, case))
 
-    def refused_in(self, kernel: Kernel) -> list[str]:
-        """Return the trials in which a kernel is wrong."""
-        return [trial for trial in TRIALS if not self.passes(trial, kernel)]
+    def refused_in(self, kernel: Kernel, among: Sequence[str] = TRIALS) -> list[str]:
+        """Return the trials among these in which a kernel is wrong."""
+        return [trial for trial in among if not self.passes(trial, kernel)]
 
 
 def sums_by_lanes(rows: torch.Tensor, lanes: int = 8) -> torch.Tensor:
