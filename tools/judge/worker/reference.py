@@ -39,7 +39,7 @@ from ridgeline.tools.judge.worker.contract import (
 from ridgeline.tools.judge.worker.model_copy import copied
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
-from ridgeline.tools.judge.worker.user_code import attribute, is_out_of_memory, load_reference, run_own
+from ridgeline.tools.judge.worker.user_code import attribute, is_out_of_memory, load_reference, named_line, run_own
 from ridgeline.tools.modelnew.file import PUBLIC_SEED
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.module_contract import CallForm, ModuleContract
@@ -173,7 +173,10 @@ class Reference:
         """Call the reference in float64 with these parameters; None where it refuses float64.
 
         That may be an operation without float64, a type written into `forward`, or a view of bits, of which float64 has
-        twice as many. An assertion that fails on some contents alone is raised: what is refused are these.
+        twice as many.
+
+        Raises:
+            BadReferenceError: an assertion fails on these contents alone.
         """
         if self.keeps_own_type:
             return None
@@ -187,7 +190,7 @@ class Reference:
             if is_out_of_memory(error):
                 raise  # expected outputs of the reference's own type would be taken for those of float64
             if isinstance(error, AssertionError) and self._has_doubled:
-                raise
+                raise BadReferenceError(f"{_FILE}: forward() in float64: {named_line(error)}") from error
             return None
         self._has_doubled = True
         return outputs if self._has_its_form(outputs) else None

@@ -49,7 +49,7 @@ def check_usable(reference: Reference) -> None:
         raise BadReferenceError(f"{_FILE}: forward() gives only empty tensors: a kernel would have nothing to do")
     if all(t.is_floating_point() and not bool(torch.isfinite(t).any()) for t in first):
         raise BadReferenceError(f"{_FILE}: forward() gives nothing but NaN or infinity for get_inputs()")
-    settle_double(reference, inputs)
+    settle_double(reference, inputs, first)
 
 
 def _check_form(what: str, tensors: Tensors, signature: Signature, role: Role) -> None:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.test_renewal import N_SETS, Renewed
 
+from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
 from ridgeline.tools.judge.worker.refused_kinds import as_skipped, refused_kinds
 from ridgeline.tools.judge.worker.timed_kinds import ParameterKind, TimedKinds
@@ -86,3 +87,10 @@ def test_a_set_that_is_given_the_inputs_of_another_has_its_kind() -> None:
 def test_a_kind_that_is_refused_when_the_problem_is_loaded_is_named() -> None:
     kinds = Renewed(work="assert float(x.abs().max()) < 100").find_kinds("shifted", "outliers")
     assert kinds.names == ("shifted",) and list(kinds.refused) == ["outliers"]
+
+
+def test_an_assertion_that_fails_in_float64_alone_is_the_references_refusal() -> None:
+    reference = Renewed(work="assert x.dtype == torch.float32 or float(x.abs().max()) < 100").reference
+    assert reference.in_double((torch.ones(32, 16),), {}) is not None
+    with pytest.raises(BadReferenceError, match="in float64: AssertionError"):
+        reference.in_double((torch.full((32, 16), 200.0),), {})
