@@ -3,10 +3,10 @@
     PYTHONPATH=src python benchmarks/plain_gain.py [MB …] [--device cpu|cuda] [--repeats 5]
 
 The kernel is `aa/affine` (see form.py), built as the engine builds it. The loops take turns of blocks, eager PyTorch and
-the kernel through ctypes, over as many sets of inputs as the judge has. Eager's result of a set is kept until the set
-comes again, and the kernel has an output for each set. Their process has no variable of Ridgeline's in its environment,
-and takes turns with the judge; a ratio is the judge's gain / the loops' within one turn. `results/plain-gain-KIND.json`
-holds the medians by size.
+the kernel through ctypes, over as many sets of inputs as the judge has, or as fit beside it. Eager's result of a set is
+kept until the set comes again, and the kernel has an output for each set. Their process has no variable of Ridgeline's in
+its environment, and takes turns with the judge; a ratio is the judge's gain / the loops' within one turn.
+`results/plain-gain-KIND.json` holds the medians by size.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Any
 
 from form import form_kernel, form_problem
 from kernel import built, described, verified
-from plain_loop import PlainLoop
+from plain_loop import PlainLoop, sets_beside
 from result import write_sizes
 
 from ridgeline.tools.engine import BenchmarkTask
-from ridgeline.tools.judge.set_count import WORKING_SETS, count_sets
+from ridgeline.tools.judge.set_count import count_sets
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Timing
 from ridgeline.tools.records.vocabulary import DeviceKind, Role, Status
 
-SIZES_MB = {DeviceKind.CPU: (0.1, 1.0, 16.0, 128.0), DeviceKind.CUDA: (16.0, 400.0, 4000.0)}
-"""Megabytes that a call reads and writes, at most: see `fitted`."""
+SIZES_MB = {DeviceKind.CPU: (0.1, 1.0, 16.0, 128.0), DeviceKind.CUDA: (16.0, 400.0, 1500.0)}
+"""Megabytes that a call reads and writes."""
 LOOP_S = 2.0
 LOOPS = """
 import ctypes, sys, time
@@ -77,25 +77,12 @@ with torch.no_grad():
 """
 
 
-def fitted(megabytes: float, device: Device) -> float:
-    """Return the size, halved until four fifths of the device's memory hold all that is there of it at once.
-
-    That are the judge's sets and what grading needs, and in the loops' process as many sets with eager's results beside them.
-    """
-    while (2.5 * sets_at(int(1e6 * megabytes), device) + WORKING_SETS) * 1e6 * megabytes > 0.8 * device.memory_bytes:
-        megabytes /= 2
-    return megabytes
-
-
 def sets_of(problem: DescribedTarget) -> int:
-    """Return how many sets of inputs and outputs a judge rotates over, where tensors are whole pages, as those of a form."""
-    signature = problem.description.signature
-    return sets_at(sum(arg.spanned_bytes for arg in signature.with_role(Role.INPUT, Role.OUTPUT)), problem.device)
-
-
-def sets_at(set_bytes: int, device: Device) -> int:
-    """Return how many sets of this size a judge rotates over."""
-    return count_sets(set_bytes, kind=device.kind, cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
+    """Return how many sets of inputs and outputs a loop rotates over, where tensors are whole pages, as those of a form."""
+    device = problem.device
+    set_bytes = sum(arg.spanned_bytes for arg in problem.description.signature.with_role(Role.INPUT, Role.OUTPUT))
+    n_sets = count_sets(set_bytes, kind=device.kind, cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
+    return sets_beside(n_sets, set_bytes, device)
 
 
 async def compare(engine: LocalEngine, megabytes: float, device: Device, repeats: int) -> dict[str, Any]:
@@ -137,7 +124,7 @@ async def run(device: Device, sizes: list[float], repeats: int) -> None:
     found = []
     try:
         for megabytes in sizes:
-            found.append(await compare(engine, fitted(megabytes, device), device, repeats))
+            found.append(await compare(engine, megabytes, device, repeats))
             print(found[-1], flush=True)
             write_sizes("plain-gain", found, device)
     finally:

@@ -2,9 +2,9 @@
 
     PYTHONPATH=src python benchmarks/plain_loop.py [--device cpu|cuda] [--repeats 5]
 
-The plain loop rotates over as many sets of inputs as the judge has, keeps each result until its set comes again, and has
-no variable of Ridgeline's in its environment. A second such process says how far two of them agree. Both and the judge take
-turns; a ratio is judge / loop, or other loop / loop, within one turn.
+The plain loop rotates over as many sets of inputs as the judge has, or as fit beside it, keeps each result until its set
+comes again, and has no variable of Ridgeline's in its environment. A second such process says how far two of them agree.
+Both and the judge take turns; a ratio is judge / loop, or other loop / loop, within one turn.
 `results/plain-loop-KIND.json` holds the medians by size and mode.
 """
 
@@ -120,14 +120,19 @@ class PlainLoop:
 
 
 def fitted(rows: int, cols: int, memory_bytes: int) -> int:
-    """Return the rows, halved until a sixth of the device's memory holds what the judge has of them at least.
+    """Return the rows, halved until a twelfth of the device's memory holds what the judge has of them at least.
 
-    That are MIN_SETS sets of inputs and outputs in float32, and one of either in float64, of the judge and of each loop; the
-    rest is for what the reference makes on the way.
+    That are MIN_SETS sets of inputs and outputs in float32, and one of either in float64. A judge was seen to take twenty
+    sets beside those that it rotates over.
     """
-    while 2 * rows * cols * (4 * MIN_SETS + 8) > memory_bytes / 6 and rows > 1:
+    while 2 * rows * cols * (4 * MIN_SETS + 8) > memory_bytes / 12 and rows > 1:
         rows //= 2
     return rows
+
+
+def sets_beside(n_sets: int, set_bytes: int, device: Device) -> int:
+    """Return how many sets a loop rotates over beside a judge with `n_sets`: as many, if a tenth of the memory holds them."""
+    return min(n_sets, max(MIN_SETS, device.memory_bytes // 10 // set_bytes))
 
 
 def compare(rows: int, cols: int, mode: ReferenceMode, device: Device, repeats: int) -> dict[str, Any]:
@@ -144,7 +149,8 @@ def compare(rows: int, cols: int, mode: ReferenceMode, device: Device, repeats: 
         session = ProblemSession(Path(folder), lambda: Sandbox(probe_sandbox().tier))
         session.open(problem)
         judge = session.judge
-        loop, other = (PlainLoop(LOOP, source, judge.problem.n_sets, mode.value, device.kind.value) for _ in range(2))
+        n_sets = sets_beside(judge.problem.n_sets, 2 * rows * cols * 4, device)
+        loop, other = (PlainLoop(LOOP, source, n_sets, mode.value, device.kind.value) for _ in range(2))
         try:
             judge.ask(PrepareMode(mode=mode), timeout_s=300)
             side = _side(session, problem, mode)
@@ -163,7 +169,7 @@ def compare(rows: int, cols: int, mode: ReferenceMode, device: Device, repeats: 
         "rows": rows,
         "cols": cols,
         "mode": mode.value,
-        "n_sets": judge.problem.n_sets,
+        "n_sets": n_sets,
         "judge_ms": median(judged for judged, _, _ in turns),
         "loop_ms": median(plain for _, plain, _ in turns),
         "ratio": median(ratios),
