@@ -12,9 +12,9 @@ FEW_OUTLIERS = "few_outliers"
 """The trial whose inputs are made as those of a timed set that gets outliers: beside few large rows the others show."""
 INTEGERS = "integers"
 """The trial of small whole numbers, on a set that was used before."""
-TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", INTEGERS, "outliers", FEW_OUTLIERS, MIXTURE)
+TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "blocked", INTEGERS, "outliers", FEW_OUTLIERS, MIXTURE)
 CROWDED = "crowded"
-"""The trial in which whole numbers fall on few values; only where there are inputs of whole numbers."""
+"""The trial in which most numbers of an input are one of them; only where there are inputs that may be so."""
 ORDER_ONE = "order_one"
 """The trial in which parameters that are small, or zero, are of order one; only where there are such."""
 ALONE = "alone"

@@ -193,6 +193,7 @@ class CaseBook:
             TWEAKED[2]: lambda label: self._source.tweaked(NOMINAL[1], label, with_one_run),
             "shifted": self._source.shifted,
             "row_scaled": self._source.row_scaled,
+            "blocked": self._source.blocked,
             INTEGERS: self._source.integers,
             "outliers": self._source.outliers,
             FEW_OUTLIERS: functools.partial(self._as_timed, to=SetKind(Distribution.OUTLIERS)),

@@ -1,4 +1,4 @@
-"""Whole numbers that may fall on few values, in the widest way that the reference takes: all at once, then one by one."""
+"""Inputs that may be mostly one of their numbers, in the widest way that the reference takes: all at once, then each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Objection = Callable[[str, str], str]
 
 
 class Crowds:
-    """Finds the inputs of whole numbers that the trial `crowded` changes, and notes how in the secret source."""
+    """Finds the inputs that the trial `crowded` changes, and notes how in the secret source."""
 
     def __init__(self, source: SecretSource, book: CaseBook, names: tuple[str, ...], objection: Objection) -> None:
         """Try nothing yet; `names` are the inputs'."""

@@ -136,7 +136,7 @@ class Domain:
         return LOST if what in self._left_out else self._tried(what, lambda: self.objection(trial))
 
     def _settle_crowds(self) -> bool:
-        """Find out which whole numbers may fall on few values, name the others, and return whether any may."""
+        """Find out which inputs may be mostly one of their numbers, name the others, and return whether any may."""
         self.skipped |= Crowds(self._source, self._book, self._reference.input_names, self._objection_to).settle()
         return bool(self._source.crowds)
 

@@ -1,4 +1,4 @@
-"""Whole numbers that fall on few values: what counts them, or has room for so many of each, has to hold that."""
+"""Inputs most of whose numbers are one of them: what counts them, or has room for so many of each, has to hold that."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import functools
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.structure import range_of_whole
+from ridgeline.tools.judge.worker.finite import is_finite
+from ridgeline.tools.judge.worker.inputs.structure import (
+    has_structural_zeros,
+    is_binary,
+    is_symmetric,
+    range_of_whole,
+)
 from ridgeline.tools.judge.worker.inputs.transforms import random_index
 from ridgeline.tools.judge.worker.inputs.variation import Way
 
@@ -15,18 +21,27 @@ _CROWDED = 15 / 16
 
 
 def ways_to_crowd(tensor: torch.Tensor, *, is_alike: bool) -> tuple[Way, ...]:
-    """Return the ways to make most of an input's whole numbers one of them, the widest first; none of anything else.
+    """Return the ways to make most of an input's numbers one of them, the widest first; none where structure forbids it.
 
-    Of an input that is always alike that is its lowest, which is valid in the place of any.
+    Of whole numbers that are always alike that is their lowest, which is valid in the place of any. Floating-point numbers
+    get no row of one alone, whose variance would be a rounding error.
     """
-    if tensor.numel() < 2 or range_of_whole(tensor) is None:
+    if tensor.numel() < 2:
+        return ()
+    if tensor.is_floating_point():
+        return () if _has_structure(tensor) else (functools.partial(_crowded, has_row=False, has_lowest=False),)
+    if range_of_whole(tensor) is None:
         return ()
     has_rows = (True, False) if tensor.dim() > 1 else (False,)
     return tuple(functools.partial(_crowded, has_row=has_row, has_lowest=is_alike) for has_row in has_rows)
 
 
+def _has_structure(tensor: torch.Tensor) -> bool:
+    return not is_finite(tensor) or is_binary(tensor) or is_symmetric(tensor) or has_structural_zeros(tensor)
+
+
 def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool, has_lowest: bool) -> torch.Tensor:
-    """Return whole numbers that are mostly a secret one, or the lowest, in each row to another share.
+    """Return numbers that are mostly a secret one, or the lowest, in each row to another share.
 
     With `has_row` a secret row holds the number nearest to zero alone: a row without variance, whose mean is exact.
     """

@@ -1,8 +1,8 @@
 """The distributions of verification's trials, for a secret share of the timed sets.
 
 A kernel must not tell a timed call from a verifying one by its contents, nor leave out in it what only the trials need.
-So a few sets of every renewal are shifted, scaled by rows, made of whole numbers, given outliers or other signs, in place
-and in one pass: the time that a GPU takes to renew all sets must not depend on which it is.
+So a few sets of every renewal are shifted, scaled by rows, lifted in blocks, made of whole numbers, given outliers or other
+signs, in place and in one pass: the time that a GPU takes to renew all sets must not depend on which it is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     mirrored,
 )
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
-from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, parts, row_scales, whole_range
+from ridgeline.tools.judge.worker.inputs.transforms import lift_blocks, outlier_values, parts, row_scales, whole_range
 from ridgeline.tools.judge.worker.inputs.variation import Way
 
 _SHARE, _MOST = 8, 4
@@ -41,6 +41,7 @@ class Distribution(StrEnum):
 
     SHIFTED = "shifted"
     ROW_SCALED = "row_scaled"
+    BLOCKED = "blocked"
     INTEGERS = "integers"
     OUTLIERS = "outliers"
     MIXED_SIGNS = "mixed_signs"
@@ -114,7 +115,7 @@ class Distributed:
     generator: Callable[[str], torch.Generator]
     with_signs: Mapping[Distribution, frozenset[int]]  # the inputs whose signs change, by the distributions of signs
     wholly: frozenset[int]  # the inputs of which no part may be of another draw
-    crowds: Mapping[int, Way] = field(default_factory=dict)  # the whole numbers that become mostly one of them
+    crowds: Mapping[int, Way] = field(default_factory=dict)  # the inputs that become mostly one of their numbers
 
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
@@ -184,6 +185,11 @@ def _scale_rows(view: torch.Tensor, traits: Traits, generator: torch.Generator) 
     view.mul_(scale * scale.mT if traits.is_symmetric else scale)
 
 
+def _lift_blocks(view: torch.Tensor, traits: Traits, generator: torch.Generator) -> None:
+    if not traits.is_symmetric:
+        lift_blocks(view, generator, rms=traits.rms, has_negative=traits.low < 0, has_zeros=traits.has_zeros)
+
+
 def _make_whole(view: torch.Tensor, traits: Traits, generator: torch.Generator) -> None:
     lowest, highest = whole_range(traits.low, traits.high)
     there = (view != 0).to(view.dtype) if traits.has_zeros else None
@@ -207,6 +213,7 @@ def _add_outliers(view: torch.Tensor, traits: Traits, generator: torch.Generator
 _CHANGES: Mapping[Distribution, Callable[[torch.Tensor, Traits, torch.Generator], None]] = {
     Distribution.SHIFTED: _shift,
     Distribution.ROW_SCALED: _scale_rows,
+    Distribution.BLOCKED: _lift_blocks,
     Distribution.INTEGERS: _make_whole,
     Distribution.OUTLIERS: _add_outliers,
 }

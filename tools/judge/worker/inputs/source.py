@@ -41,6 +41,7 @@ from ridgeline.tools.judge.worker.inputs.timed_sets import (
     finite_in_both,
 )
 from ridgeline.tools.judge.worker.inputs.transforms import (
+    blocked,
     row_scaled,
     shifted,
     whole_numbers,
@@ -87,7 +88,7 @@ class SecretSource:
         self._largest = max(t.numel() for t in first)
         self._traits = tuple(Traits.of(t, order) for t, order in zip(first, self._orders, strict=True))
         self.crowds: Mapping[int, Way] = {}
-        """How whole numbers become mostly one of them in the trial `crowded`; none until it is known which may."""
+        """How inputs become mostly one of their numbers in the trial `crowded`; none until it is known which may."""
         self.inputs_of_signs: Mapping[Distribution, frozenset[int]] = {}
         """The inputs that get other signs in a timed set; none until it is known which the reference takes."""
         self.inputs_apart: Mapping[str, frozenset[int]] = {}
@@ -202,6 +203,10 @@ class SecretSource:
         """Return every row (the last dimension) times its own power of two."""
         return self._transformed(row_scaled, label)
 
+    def blocked(self, label: str) -> Tensors:
+        """Return the inputs with numbers of their own added to runs of rows and columns: some columns far above others."""
+        return self._transformed(blocked, label)
+
     def integers(self, label: str) -> Tensors:
         """Return small whole numbers of the same sign and range as the inputs."""
         return self._transformed(whole_numbers, label)
@@ -211,18 +216,23 @@ class SecretSource:
         return self._transformed(with_outliers, label)
 
     def crowded(self, label: str) -> Tensors:
-        """Return inputs whose whole numbers fall on few values: counters, capacities and degrees have to hold that."""
+        """Return inputs most of whose numbers are one of them: counters, capacities and degrees have to hold that."""
         pairs = enumerate(self.nominal(label))
         return tuple(
             self.crowds[i](t, self._generator(f"{label}:crowded:{i}")) if i in self.crowds else t for i, t in pairs
         )
 
     def ways_to_crowd(self) -> dict[int, tuple[Way, ...]]:
-        """Return the ways in which each input of whole numbers may be crowded, the widest first; no order, no permutation."""
+        """Return the ways in which each input may be crowded, the widest first; none of what is in order or a permutation."""
         inputs = self.nominal("crowded")
-        indices = [i for i in self._ways if self._changes(i) and not self._orders[i] and not self._permuted[i]]
+        indices = [
+            i for i, order in enumerate(self._orders) if not order and not self._permuted[i] and self._may_crowd(i)
+        ]
         found = {i: ways_to_crowd(inputs[i], is_alike=self._alike[i]) for i in indices}
         return {i: ways for i, ways in found.items() if ways}
+
+    def _may_crowd(self, index: int) -> bool:
+        return self._changes(index) if index in self._ways else self._only in (None, index)
 
     def _transformed(self, transform: Way, label: str) -> Tensors:
         generator = self._generator(label + ":transform")

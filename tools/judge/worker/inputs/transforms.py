@@ -5,7 +5,9 @@ Order is the caller's affair; symmetry and structural zeros stay.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 
@@ -22,6 +24,10 @@ _SEGMENTS = 16  # a tweaked input of one dimension differs in this part of it
 _RUNS = 64  # a run is this part of a row
 _SCATTERED = 1 / 8  # of a row's elements
 _HANDFUL = 16  # places of a whole tensor, from one on
+_ROW_RUNS, _COLUMN_RUNS = 8, 4  # at most
+_LIFTS = (3.0, 9.0)  # times the rms: of a favoured run of columns, and of one column beside that
+_OWN_SPIKES = 1 / 4  # of the runs of rows
+_DRAWS = 1 + _COLUMN_RUNS + 7 * _ROW_RUNS
 
 
 def shifted(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
@@ -65,6 +71,59 @@ def whole_range(low: float, high: float) -> tuple[int, int]:
     return lowest, 1 if lowest == 0 and high <= 1 else _INTEGER_RANGE
 
 
+def blocked(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return the tensor lifted in blocks: see `lift_blocks`. A mask and a symmetric matrix stay as they are."""
+    if tensor.dim() == 0 or tensor.numel() == 0 or is_binary(tensor) or is_symmetric(tensor):
+        return tensor
+    changed = tensor.clone()
+    has_zeros = has_structural_zeros(tensor)
+    lift_blocks(changed, generator, rms=_rms(tensor), has_negative=bool((tensor < 0).any()), has_zeros=has_zeros)
+    return changed
+
+
+def lift_blocks(
+    view: torch.Tensor, generator: torch.Generator, *, rms: float, has_negative: bool, has_zeros: bool
+) -> None:
+    """Add numbers of their own to runs of rows and to runs of columns (the last dimension), in place.
+
+    In every run of rows a further run of columns, of any length, is far above the others, and one column of it as far
+    above that: the same column in most. The rows that this column is the place of favour another one, so that a square
+    matrix mixes slowly. Draws, and all other transforms, are alike at each place: no column is the largest in most rows,
+    large numbers never lie together, and a matrix mixes at once. Where no number is negative, none becomes so. Zeros
+    that are structure stay.
+    """
+    count, width = view.shape[:-1].numel(), view.shape[-1]
+    flat = view.view(count, width) if view.is_contiguous() else view.reshape(count, width).clone()
+    was_zero = flat == 0 if has_zeros else None
+    rows, columns = (_runs(size, most, generator) for size, most in ((count, _ROW_RUNS), (width, _COLUMN_RUNS)))
+    # one transfer from a GPU for all of them
+    draws = torch.rand(_DRAWS, generator=generator, device=generator.device, dtype=torch.float64).tolist()
+    draw = iter(draws).__next__
+    common = int(width * draw())
+    low = -1.0 if has_negative else 0.0
+    for first, end in columns:
+        flat[:, first:end] += rms * (low + (1 - low) * draw())
+    least, most = _LIFTS
+    for first, end in rows:
+        is_own, own, length = draw() < _OWN_SPIKES or first <= common < end, int(width * draw()), width ** draw()
+        spike, length = own if is_own else common, min(width, math.ceil(length))
+        start = min(max(0, spike - int(length * draw())), width - length)
+        flat[first:end] += rms * (low + (1 - low) * draw())
+        flat[first:end, start : start + length] += rms * (least + (most - least) * draw())
+        flat[first:end, spike] += rms * (least + (most - least) * draw())
+    if was_zero is not None:
+        flat[was_zero] = 0
+    if flat.data_ptr() != view.data_ptr():
+        view.copy_(flat.view(view.shape))
+
+
+def _runs(size: int, most: int, generator: torch.Generator) -> list[tuple[int, int]]:
+    """Return the secret runs of so many places, (first, end): two at least where there is room, `most` at most."""
+    n_runs = int(torch.randint(min(2, size), min(most, size) + 1, (), generator=generator, device=generator.device))
+    inner = torch.randperm(size - 1, generator=generator, device=generator.device)[: n_runs - 1] + 1
+    return list(pairwise([0, *inner.sort().values.tolist(), size]))
+
+
 def with_outliers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return the tensor with one large element at a random place of some rows."""
     if tensor.dim() == 0 or tensor.numel() == 0 or is_binary(tensor):
@@ -88,11 +147,15 @@ def _outlier_columns(rows: torch.Tensor, generator: torch.Generator, *, on_diago
 
 def _outlier_values(tensor: torch.Tensor, shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
     """Return values far beyond the tensor's own, negative ones too where it has any."""
+    has_negative = bool(((tensor < 0) & torch.isfinite(tensor)).any()) and not is_symmetric(tensor)
+    return outlier_values(tensor.dtype, shape, _rms(tensor), generator, has_negative=has_negative)
+
+
+def _rms(tensor: torch.Tensor) -> float:
+    """Return the root mean square, with 0 in place of what is not finite."""
     known = torch.nan_to_num(tensor, nan=0.0, posinf=0.0, neginf=0.0)
     summed_in = torch.promote_types(tensor.dtype, torch.float32)
-    rms = float(torch.linalg.vector_norm(known, dtype=summed_in)) / tensor.numel() ** 0.5
-    has_negative = bool((known < 0).any()) and not is_symmetric(tensor)
-    return outlier_values(tensor.dtype, shape, rms, generator, has_negative=has_negative)
+    return float(torch.linalg.vector_norm(known, dtype=summed_in)) / math.sqrt(tensor.numel())
 
 
 def outlier_values(

@@ -1,4 +1,4 @@
-"""Whole numbers that fall on few values, in a trial and in timed sets, as far as the reference takes that."""
+"""Inputs that are mostly one of their numbers, in a trial and in timed sets, as far as the reference takes that."""
 
 from __future__ import annotations
 
@@ -35,6 +35,15 @@ def test_labels_of_one_dimension_are_mostly_one_of_them() -> None:
         assert 900 < int(labels.bincount().max()) < 1024 and int(labels.max()) < 100
 
 
+def test_floats_are_mostly_one_of_them_but_no_row_is_one_alone() -> None:
+    found = made("x", "torch.randn(32, 512)", "return torch.histc(x, 64, -4, 4), x * 2")
+    assert CROWDED in found.domain.names and not found.domain.skipped
+    for x in crowded(found):
+        counts = torch.stack([torch.unique(row, return_counts=True)[1].max() for row in x])
+        assert int(counts.sum()) > x.numel() // 2 and int(counts.max()) < 512
+        assert int(torch.unique(x).numel()) > 1000
+
+
 def test_no_row_is_made_alike_where_the_reference_refuses_that() -> None:
     body = "assert bool((pixels.amax(-1) > pixels.amin(-1)).all())", "return pixels.float() * 2"
     found = made("pixels", PIXELS, *body)
@@ -51,7 +60,15 @@ def test_what_may_not_be_crowded_is_named_and_the_others_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "inputs", ["torch.randperm(64)", "torch.randint(0, 9, (64,)).sort().values", "torch.randn(64)"]
+    "inputs",
+    [
+        "torch.randperm(64)",
+        "torch.randint(0, 9, (64,)).sort().values",
+        "torch.randn(64).sort().values",
+        "torch.randn(8, 8).tril()",
+        "torch.cov(torch.randn(8, 64))",
+        "torch.where(torch.rand(64) < 0.5, -torch.inf, torch.zeros(()))",
+    ],
 )
-def test_permutations_and_what_is_in_order_are_not_crowded(inputs: str) -> None:
+def test_permutations_order_and_structure_are_not_crowded(inputs: str) -> None:
     assert CROWDED not in made("a", inputs, "return a * 2.0").domain.names

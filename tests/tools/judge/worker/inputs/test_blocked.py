@@ -1,0 +1,101 @@
+"""Inputs lifted in blocks, in a trial and in timed sets: some columns far above others, large numbers beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from tests.tools.judge.worker.grading.judged import Judged
+from tests.tools.judge.worker.grading.made import Made, made
+
+from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
+from ridgeline.tools.judge.worker.inputs.transforms import blocked
+from ridgeline.tools.records.trial_names import NOMINAL
+
+BLOCKED = "blocked"
+
+
+def lifted(found: Made, seed: int) -> list[torch.Tensor]:
+    """Return the first input as the trial and as a timed set have it."""
+    views = tuple(map(torch.empty_like, found.source.given("a")))
+    timed = found.source.timed_set(f"timed {seed}", views, 1, SetKind(Distribution.BLOCKED))
+    return [found.source.blocked(f"{BLOCKED} {seed}")[0], timed[0]]
+
+
+def test_one_column_is_the_largest_in_most_rows() -> None:
+    found = made("logits", "torch.randn(512, 8)", "return logits.softmax(-1)")
+    assert BLOCKED in found.domain.names
+    shares = [
+        float(logits.argmax(-1).bincount(minlength=8).max()) / 512
+        for seed in range(8)
+        for logits in lifted(found, seed)
+    ]
+    assert min(shares) > 0.25 and sorted(shares)[len(shares) // 2] > 0.5  # as drawn some 0.15
+
+
+def test_numbers_that_are_never_negative_stay_so_and_zeros_of_structure_stay() -> None:
+    for seed in range(8):
+        generator = torch.Generator().manual_seed(seed)
+        assert bool((blocked(torch.rand(33, 7), generator) >= 0).all())
+        triangle = blocked(torch.randn(16, 16).tril(), generator)
+        assert torch.equal(triangle, triangle.tril())
+
+
+@pytest.mark.parametrize("tensor", [torch.eye(4), torch.ones(3, 3), torch.zeros(0), torch.tensor(2.0)])
+def test_masks_symmetric_matrices_and_single_numbers_stay(tensor: torch.Tensor) -> None:
+    assert torch.equal(blocked(tensor, torch.Generator().manual_seed(3)), tensor)
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 1), (1, 9), (9, 1), (2, 3, 4, 5)])
+def test_any_shape_is_lifted_and_its_strides_do_not_matter(shape: tuple[int, ...]) -> None:
+    tensor = torch.randn(shape)
+    changed = blocked(tensor, torch.Generator().manual_seed(1))
+    assert changed.shape == shape and not torch.equal(changed, tensor)
+    strided = blocked(tensor.mT.contiguous().mT if len(shape) > 1 else tensor, torch.Generator().manual_seed(1))
+    assert torch.equal(strided, changed)
+
+
+def rounds(n: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    def rank(logits: torch.Tensor) -> torch.Tensor:
+        moves, ranks = logits.softmax(-1), torch.full((256,), 1 / 256)
+        for _ in range(n):
+            ranks = 0.15 / 256 + 0.85 * ranks @ moves
+        return ranks
+
+    return rank
+
+
+def five_of_each_block(x: torch.Tensor) -> torch.Tensor:
+    return x.view(8, -1, 256).topk(5).values.flatten(1).topk(8).values
+
+
+def room_for_twice(logits: torch.Tensor) -> torch.Tensor:
+    expert = torch.nn.functional.one_hot(logits.argmax(-1), 8)
+    return logits * (expert.cumsum(0) * expert <= 2 * len(logits) // 8).all(-1, keepdim=True)
+
+
+CASES = {
+    "rounds are left out": ("logits", "torch.randn(256, 256)", rounds(14), rounds(100)),
+    "five of each block": ("x", "torch.randn(8, 8192)", five_of_each_block, lambda x: x.topk(8).values),
+    "room for twice the mean": ("logits", "torch.randn(2048, 8)", room_for_twice, lambda logits: logits * 1),
+}
+BODIES = {
+    "rounds are left out": (
+        "moves, ranks = logits.softmax(-1), torch.full((256,), 1 / 256, dtype=logits.dtype)",
+        "for _ in range(100):",
+        "    ranks = 0.15 / 256 + 0.85 * ranks @ moves",
+        "return ranks",
+    ),
+    "five of each block": ("return x.topk(8).values",),
+    "room for twice the mean": ("return logits * 1",),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_relies_on_even_places_is_wrong(name: str) -> None:
+    names, inputs, relying, honest = CASES[name]
+    secrets = [bytes([n]) for n in range(6)]
+    judged = [Judged(names, inputs, *BODIES[name], secret=secret) for secret in secrets]
+    assert all(each.passes(NOMINAL[0], relying) and each.passes(BLOCKED, honest) for each in judged)
+    assert sum(not each.passes(BLOCKED, relying) for each in judged) >= 5
