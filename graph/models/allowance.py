@@ -19,6 +19,7 @@ from ridgeline.graph.models.prices import Tariff
 from ridgeline.graph.models.requests import IdeationRequest, Usage
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import OutOfBudget
+from ridgeline.tools.threads import run_whole
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ class Allowance:
     async def _estimates(
         self, model_name: str, tariff: Tariff, purpose: Purpose, input_tokens: int
     ) -> dict[str, Estimate]:
-        seen = await asyncio.to_thread(self._journal.output_tokens, model_name, purpose)
+        seen = await run_whole(self._journal.output_tokens, model_name, purpose)
         cap = tariff.max_output_tokens or UNSEEN_OUTPUT_TOKENS
         most = min(cap, LONGER * int(seen["most"])) if seen["most"] else cap
         usages = [Usage(input_tokens=input_tokens, output_tokens=output) for output in (int(seen["usual"]), most)]
@@ -192,8 +193,8 @@ class Allowance:
         Raises:
             OutOfBudget: it does not fit, whatever the calls under way use, or beside batches that nobody is looking for.
         """
-        batched = await asyncio.to_thread(self._batched.held)
-        totals = await asyncio.to_thread(self._journal.totals)
+        batched = await run_whole(self._batched.held)
+        totals = await run_whole(self._journal.totals)
         spent = {"usd": totals.usd, "tokens": totals.tokens}
         fits = True
         for name, estimate in wanted.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -68,7 +67,7 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
 
 async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
     """Return how the search ends; its certificate and its best kernel are stored."""
-    if (stored := await asyncio.to_thread(_stored, context)) is not None:
+    if (stored := await run_whole(_stored, context)) is not None:
         return stored
     if context.certifies:
         await _tell_begun(context)
@@ -87,8 +86,8 @@ async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
     )
     if outcome is SearchOutcome.NO_GAIN and stopped_by is not SearchOutcome.NO_GAIN:
         await tell_stop(context, Stop(outcome, "no certified kernel is faster than eager PyTorch"))
-    best = certifications.winner or await asyncio.to_thread(_fastest, context, standings)
-    await asyncio.to_thread(_store, context, certifications, elites, best, outcome)
+    best = certifications.winner or await run_whole(_fastest, context, standings)
+    await run_whole(_store, context, certifications, elites, best, outcome)
     return {
         "outcome": outcome.value,
         "certified": certifications.winner is not None,
@@ -99,7 +98,7 @@ async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
 
 async def _tell_begun(context: SearchContext) -> None:
     """Tell what comes before the first kernel's certificate and how long all of it may take; nothing where none is due."""
-    leaders = within_noise(await asyncio.to_thread(read_standings, context.archive))
+    leaders = within_noise(await run_whole(read_standings, context.archive))
     if not leaders:
         return
     pending = bool((await context.baselines()).pending)
@@ -127,7 +126,7 @@ async def _uncertified(state: SearchState, context: SearchContext, standings: li
     outcome = outcome_of(state)
     run_state = RunState(outcome) if context.finish is None else None
     best_id = best.candidate.id if best else None
-    await asyncio.to_thread(context.archive.save_run, RunRecord(state=run_state, best_id=best_id or ""))
+    await run_whole(context.archive.save_run, RunRecord(state=run_state, best_id=best_id or ""))
     return {
         "outcome": outcome.value,
         "certified": False,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.allowance import used_words
 from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -51,7 +51,7 @@ def _charge(context: SearchContext, entry_id: str, *, took_s: float, on_device_s
 
 async def spent(context: SearchContext) -> Spent:
     """Return the consumption by the journal, the ledger and the clock."""
-    return await asyncio.to_thread(_spent, context)
+    return await run_whole(_spent, context)
 
 
 def _spent(context: SearchContext) -> Spent:

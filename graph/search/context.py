@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -21,6 +20,7 @@ from ridgeline.graph.search.shape.ablation import Ablation
 from ridgeline.graph.search.shape.plan import Plan, derived_seed, make_plan
 from ridgeline.tools.build.interfaces import entry_declaration, problem_header
 from ridgeline.tools.errors import EngineError, NotBegun, RunError
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,7 +169,7 @@ class SearchContext:
         Raises:
             EngineError: the baseline node did not run yet.
         """
-        found = await asyncio.to_thread(self.archive.baselines)
+        found = await run_whole(self.archive.baselines)
         if found is None:
             raise EngineError(f"{self.problem.name}: the baselines were not measured yet")
         return found

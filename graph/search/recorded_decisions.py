@@ -7,13 +7,13 @@ earlier search did starts from those that it was recorded with.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.events import warn
 from ridgeline.graph.search.ranking.elites import read_standings
 from ridgeline.tools.records.keys import attempt_id, attempt_of, branch_of, write_id
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -32,7 +32,7 @@ async def has_repair(state: BranchState, context: SearchContext) -> bool:
         return False
     if (guide := _guide(context)) is None:
         return True
-    idea = await asyncio.to_thread(context.archive.idea, state["idea_id"])
+    idea = await run_whole(context.archive.idea, state["idea_id"])
     return guide.may_write(_repair_id(state), idea)
 
 
@@ -40,7 +40,7 @@ async def recorded_repair(state: BranchState, context: SearchContext) -> tuple[R
     """Return what another branch's edit made of a branch's kernel in the recorded search, and whether its model repaired it."""
     if context.recorded is None:
         return None, False
-    idea = await asyncio.to_thread(context.archive.idea, state["idea_id"])
+    idea = await run_whole(context.archive.idea, state["idea_id"])
     written = write_id(attempt_id(state["idea_id"], state["variation"], state.get("attempt", 0)))
     return context.recorded.mended(written, idea), context.recorded.holds(_repair_id(state), idea)
 
@@ -113,7 +113,7 @@ async def nameable_kernels(
     guide = _guide(context)
     renamed = dict(pair for draft in drafts for pair in context.recorded.renamed_parents(draft, round_))
     shown = guide.shown(round_) if guide else frozenset[str]()
-    here = await asyncio.to_thread(_as_here, context.archive, shown.union(renamed.values()), is_exact=guide is None)
+    here = await run_whole(_as_here, context.archive, shown.union(renamed.values()), is_exact=guide is None)
     meant = {name: here[stood] for name, stood in renamed.items() if stood in here}
     return {**(here if guide else {}), **known, **meant}
 

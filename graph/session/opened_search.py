@@ -152,8 +152,7 @@ async def _open_locked(
         if engine is None:
             opened = _away_engine if search.away else _local_engine
             engine = await stack.enter_async_context(opened(search, on_event, stop))
-        archive = await asyncio.to_thread(Archive.open, search.run_dir / FILE_NAME, create=not search.resume)
-        stack.push_async_callback(run_whole, archive.close)
+        archive = await run_whole(_open_archive, search, stack)
         if search.replay is not None:
             await run_whole(search.replay.hand_over, search.run_dir, archive, resumes=search.has_begun)
         if is_extended:  # before `begin`: a kill in between leaves a search that is over and names no winner
@@ -249,6 +248,13 @@ def is_stopping(stop: RunControl | None) -> Callable[[], bool]:
 
 def _devices(search: ResolvedSearch) -> int:
     return len(machine.measuring_devices(search.device, search.target.device))
+
+
+def _open_archive(search: ResolvedSearch, stack: contextlib.AsyncExitStack) -> Archive:
+    """Return the run's archive; the stack closes it, also where this task was cancelled meanwhile."""
+    archive = Archive.open(search.run_dir / FILE_NAME, create=not search.resume)
+    stack.push_async_callback(run_whole, archive.close)
+    return archive
 
 
 def _open_bank(search: ResolvedSearch, stack: contextlib.AsyncExitStack) -> Bank | None:

@@ -23,6 +23,7 @@ from ridgeline.tools.engine import DescribeTask
 from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.printable import encodable
 from ridgeline.tools.records.vocabulary import Origin
+from ridgeline.tools.threads import run_whole
 from ridgeline.tools.toolbox import make_source_toolbox
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ async def open_toolbox(
             await asyncio.to_thread(machine.check_machine, device)
             engine = await stack.enter_async_context(machine.open_engine(device))
         file = given or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ridgeline-"))) / "kernels.sqlite"
-        store = stack.enter_context(await asyncio.to_thread(Archive.open, file))
+        store = await run_whole(_open_archive, file, stack)
         with machine.users_reference(spec, target.device.kind.value):
             described = target.described(await engine.submit(DescribeTask(problem=target)))
 
@@ -69,6 +70,11 @@ async def open_toolbox(
             return name
 
         yield [_telling_errors(tool) for tool in make_source_toolbox(engine, store, described, keep)]
+
+
+def _open_archive(file: Path, stack: contextlib.AsyncExitStack) -> Archive:
+    """Return the archive in a file; the stack closes it, also where this task was cancelled meanwhile."""
+    return stack.enter_context(Archive.open(file))
 
 
 def _telling_errors(tool: BaseTool) -> BaseTool:

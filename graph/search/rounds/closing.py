@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from ridgeline.graph.search.rounds.stop_rules import Stop, first_stop, outcome_s
 from ridgeline.graph.state import Route
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.vocabulary import Origin, Purpose, SearchOutcome
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -85,7 +85,7 @@ async def _save_summary(
 ) -> RoundRecord:
     """Store and return the round's record; called again after tuning, it replaces the record."""
     used = await spent(context)
-    return await asyncio.to_thread(_save_record, context, round_, elites, best, used)
+    return await run_whole(_save_record, context, round_, elites, best, used)
 
 
 def _tell_round(plan: Plan, record: RoundRecord) -> None:

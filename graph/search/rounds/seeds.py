@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from ridgeline.graph.search.rounds.stop_rules import ranking_state
 from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.tools.records.keys import seed_id
 from ridgeline.tools.records.vocabulary import Origin, Purpose
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -48,7 +48,7 @@ async def take_up_seeds(context: SearchContext, plan: Plan, round_: int) -> Sear
 
     They belong to this round, so a search that was killed after it judged them finds them and ranks them again.
     """
-    seeds = await asyncio.to_thread(_store_told, context, round_)
+    seeds = await run_whole(_store_told, context, round_)
     if not seeds:
         return {}
     await judge_seeds(context, seeds)
