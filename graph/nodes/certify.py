@@ -12,7 +12,7 @@ from ridgeline.graph.certificate.certificate import Certificate, FailedBefore
 from ridgeline.graph.certificate.expected_time import PYTORCH_S, expected_s
 from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS, certify_candidate
 from ridgeline.graph.certificate.validity import is_to_be_given_again
-from ridgeline.graph.search.context import left_to_session
+from ridgeline.graph.search.context import EndedBy
 from ridgeline.graph.search.events import emit, note, warn
 from ridgeline.graph.search.ideas.blocks import work_of
 from ridgeline.graph.search.judging.compiled import join_compiled
@@ -124,7 +124,7 @@ async def _uncertified(state: SearchState, context: SearchContext, standings: li
         leaders = []
     best = next(iter(_in_order(leaders, [], standings)), None)
     outcome = outcome_of(state)
-    run_state = RunState(outcome) if context.finish is None else None
+    run_state = RunState(outcome) if context.ended_by is EndedBy.NOBODY else None
     best_id = best.candidate.id if best else None
     await run_whole(context.archive.save_run, RunRecord(state=run_state, best_id=best_id or ""))
     return {
@@ -190,7 +190,7 @@ def _store(
         context.archive.save_certificate(told.to_json(certifications.failures, outcome))
     if certifications.winner is not None:  # it stands whatever became of those behind it
         context.archive.drop_engine_failures(Purpose.CERTIFY, but=failed)
-    state = RunState(outcome) if context.finish is None else None
+    state = RunState(outcome) if context.ended_by is EndedBy.NOBODY else None
     context.archive.save_run(RunRecord(state=state, best_id=best.candidate.id if best else ""))
 
 
@@ -200,7 +200,7 @@ def _stored(context: SearchContext) -> SearchState | None:
     A host's search may have gone on with its earlier certificate still there.
     """
     certificate, best_id = context.archive.certificate(), context.archive.run().best_id
-    if context.finish is not left_to_session or best_id is None or is_to_be_given_again(context.archive):
+    if context.ended_by is not EndedBy.SESSION or best_id is None or is_to_be_given_again(context.archive):
         return None
     if certificate is None or certificate.outcome is None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ridgeline.graph.models.allowance import Allowance
@@ -42,6 +43,17 @@ Finish: TypeAlias = "Callable[[SearchContext, RunState], object]"
 """Called by `certify` to write a run's files; until they exist, the search can be resumed."""
 
 
+class EndedBy(Enum):
+    """Who writes a run's files and stores how its search ended."""
+
+    SESSION = "session"
+    """The session that runs the graph, when that has ended."""
+    HOST = "host"
+    """`certify` by the context's `finish`, since a host runs the graph."""
+    NOBODY = "nobody"
+    """Nobody writes files; `certify` stores how the search ended."""
+
+
 @dataclass(slots=True, kw_only=True)
 class SearchContext:
     """Everything a search needs besides its state.
@@ -72,10 +84,13 @@ class SearchContext:
     ideas_not_tried: set[str] = field(default_factory=set)  # the user's, of which this session was warned
     certifies: bool = True  # False: its times are replayed, and nothing can be measured again
     recorded: Answers | None = None  # in a replay: what was
-    finish: Finish | None = None  # writes the run's files; None: nobody does, and `certify` stores how it ended
+    ended_by: EndedBy = EndedBy.NOBODY
+    finish: Finish | None = None  # of a search that is ended by its host, and of no other
     thread_id: str | None = None  # of the host's thread that runs it, once one has begun
 
     def __post_init__(self) -> None:
+        if (self.finish is not None) != (self.ended_by is EndedBy.HOST):
+            raise ValueError(f"a search that is ended by {self.ended_by.value} has finish={self.finish!r}")
         self.sibling_repairs = SiblingRepairs(is_stopping=self.is_stopping)
         allowance = Allowance(self.journal, self.budget, wall_used_s=lambda: self.wall_s)
         later = LaterReplies(
@@ -214,7 +229,3 @@ def subject_of(target: DescribedTarget, facts: tuple[DeviceFact, ...] = ()) -> S
         description=target.description,
         facts=facts,
     )
-
-
-def left_to_session(context: SearchContext, state: RunState) -> None:
-    """Write nothing: the session does when the graph has ended, and then stores how the search ended."""

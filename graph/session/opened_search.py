@@ -18,7 +18,7 @@ from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.models.later_replies import Waiting
 from ridgeline.graph.models.pool import ModelPool
-from ridgeline.graph.search.context import left_to_session
+from ridgeline.graph.search.context import EndedBy
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.first_record import begin, tell_beyond, tell_unpriced
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from langgraph.runtime import RunControl
 
     from ridgeline.graph.models.pool import AnyModel
-    from ridgeline.graph.search.context import Finish, SearchContext
+    from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import SearchEvent
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
     from ridgeline.tools.engine import Engine
@@ -77,7 +77,7 @@ async def hold(
                 engine=engine,
                 on_event=on_event,
                 stop=stop,
-                finish=left_to_session,
+                ended_by=EndedBy.SESSION,
                 interrupts=interrupts,
                 is_extended=is_extended,
             )
@@ -116,7 +116,7 @@ async def open_context(
     with contextlib.ExitStack() as stack:
         await entered(stack, lock_run(search.run_dir))
         opened = _open_locked(
-            search, engine=engine, on_event=on_event, stop=stop, finish=end_host_search, interrupts=interrupts
+            search, engine=engine, on_event=on_event, stop=stop, ended_by=EndedBy.HOST, interrupts=interrupts
         )
         async with opened as context:
             try:
@@ -132,7 +132,7 @@ async def _open_locked(
     engine: Engine | None,
     on_event: OnEvent | None,
     stop: RunControl | None,
-    finish: Finish,
+    ended_by: EndedBy,
     interrupts: bool,
     is_extended: bool = False,
 ) -> AsyncIterator[SearchContext]:
@@ -181,13 +181,14 @@ async def _open_locked(
             working=WorkingTime(before_s=wall_before_s),
             waiting=Waiting(
                 is_deferred=interrupts,
-                is_parking=search.park and finish is left_to_session,
+                is_parking=search.park and ended_by is EndedBy.SESSION,
                 tell=on_requests(search.run_dir, on_event),
             ),
             is_stopping=is_stopping(stop),
             certifies=not search.replays_times,
             recorded=search.replay.answers if search.replay else None,
-            finish=finish,
+            ended_by=ended_by,
+            finish=end_host_search if ended_by is EndedBy.HOST else None,
         )
         tell_unpriced(context.models, on_event)
         tell_beyond(search, on_event)
