@@ -25,7 +25,6 @@ from ridgeline.graph.search.ideas.recombination import named_as_shown, pair_to_r
 from ridgeline.graph.search.ideas.user_ideas import user_drafts, users_ideas
 from ridgeline.graph.search.judging.compiled import begin_compiled
 from ridgeline.graph.search.ranking.elites import read_elites
-from ridgeline.graph.search.recorded_decisions import is_taken, nameable_kernels, recorded_shares, recorded_writer
 from ridgeline.graph.search.rounds.seeds import take_up_seeds
 from ridgeline.graph.search.rounds.stop_rules import Stop, outcome_state, tell_stop
 from ridgeline.graph.search.running.gathering import gather_or_cancel
@@ -72,7 +71,7 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     _announce_round(plan, round_, ideas=len(ideas), branches=len(branches))
     for idea in ideas:
         _announce(idea)
-    stop = None if ideas else Stop(SearchOutcome.STALLED, _none_left(context))
+    stop = None if ideas else Stop(SearchOutcome.STALLED, context.decisions.why_no_idea(is_keyless=context.is_keyless))
     if stop:
         await tell_stop(context, stop)
     return {
@@ -84,12 +83,6 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
         "route": "",
         "finished": Overwrite([]),  # type: ignore[typeddict-item]  # empties a list that otherwise only grows
     }
-
-
-def _none_left(context: SearchContext) -> str:
-    if context.recorded is not None:
-        return "the recording has no further idea"
-    return "the offline model had no further idea" if context.is_keyless else "no model had a further idea"
 
 
 def _again(state: SearchState, plan: Plan, left: list[BranchPlan]) -> SearchState:
@@ -161,7 +154,7 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
         asked = context.ablation.of_ideas(request)
         drafts += await _new_drafts(context, asked, drafts, tried if context.ablation.has("novelty") else None)
     named = [draft for _, draft in drafts] if context.ablation.has("recombination") else []
-    known = await nameable_kernels(context, elites, round_, named) if named else {}
+    known = await context.decisions.nameable_kernels(elites, round_, named) if named else {}
     return [_idea(round_, n, model, draft, known) for n, (model, draft) in enumerate(drafts)]
 
 
@@ -191,12 +184,13 @@ async def _new_drafts(
         asked = dataclasses.replace(_after(request, accepted), count=missing, refused=tuple(refused))
         is_needed = not (attempt and [*taken, *accepted])
         answers = await _ask_pool(context, asked, attempt, is_needed=is_needed)
-        known = await nameable_kernels(context, request.elites, request.round, [draft for _, draft in answers])
+        proposed = [draft for _, draft in answers]
+        known = await context.decisions.nameable_kernels(request.elites, request.round, proposed)
         for model, answered in answers:
             draft = _of_known_parent(answered, known)
             is_new = tried is None or _is_new(draft, tried, [*taken, *accepted])
             others = [other for _, other in (*taken, *accepted)]
-            if is_taken(context, draft, request.round, others, is_new=is_new):
+            if context.decisions.is_taken(draft, request.round, others, is_new=is_new):
                 accepted.append((model, draft))
             else:
                 refused.append(draft.title)
@@ -247,7 +241,7 @@ async def _ask_models(
 ) -> list[Authored]:
     outcomes = await run_whole(author_outcomes, context.archive, request.round)
     rng_seed = context.derived_seed(request.round, "ideate", attempt)
-    shares = Counter(recorded_shares(context, request.round, attempt))
+    shares = Counter(context.decisions.shares(request.round, attempt))
     shares = shares or Counter(context.models.assign(request.count, outcomes, rng_seed))
     named = [name for name in context.models.names if shares[name]]
     asked = {name: dataclasses.replace(request, count=shares[name], recombine=None) for name in named}
@@ -319,7 +313,7 @@ async def _branches(context: SearchContext, plan: Plan, ideas: Sequence[Idea], r
     pairs = [(idea, variation) for idea in ideas for variation in range(plan.implementations)]
     names = context.models.assign(len(pairs), outcomes, context.derived_seed(round_, "branches"))
     return [
-        {"idea_id": idea.id, "variation": variation, "model": recorded_writer(context, idea, variation, name)}
+        {"idea_id": idea.id, "variation": variation, "model": context.decisions.writer(idea, variation, name)}
         for (idea, variation), name in zip(pairs, names, strict=True)
     ]
 

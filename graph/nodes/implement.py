@@ -14,8 +14,8 @@ from ridgeline.graph.search.events import warn
 from ridgeline.graph.search.ideas.blocks import block_of
 from ridgeline.graph.search.judging.judging import failure_text, run_step, store
 from ridgeline.graph.search.ranking.elites import read_elite
-from ridgeline.graph.search.recorded_decisions import repair_or_end
 from ridgeline.graph.search.repairs.mending import Try, best_of, mended_words, read_tries
+from ridgeline.graph.search.way_on import repair_or_end
 from ridgeline.tools.errors import ModelError, NotBegun, OutOfBudget
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import attempt_id, write_id

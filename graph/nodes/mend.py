@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.branch import announce, branch_of_state, move
 from ridgeline.graph.search.budget import exhausted, spent
-from ridgeline.graph.search.recorded_decisions import has_repair, recorded_repair, repair_or_end
 from ridgeline.graph.search.repairs.mending import (
     Try,
     as_recorded,
@@ -17,6 +16,7 @@ from ridgeline.graph.search.repairs.mending import (
     with_edit_of,
     with_fix_its,
 )
+from ridgeline.graph.search.way_on import has_repair, repair_or_end
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import attempt_id, write_id
@@ -61,7 +61,7 @@ async def _as_siblings(state: BranchState, context: SearchContext, tries: list[T
     """
     if is_from_sibling(tries):
         return None
-    recorded, has_own_repair = await recorded_repair(state, context)
+    recorded, has_own_repair = await context.decisions.recorded_repair(state)
     if recorded is not None:
         return as_recorded(tries, recorded)
     if has_own_repair:

@@ -13,6 +13,7 @@ from ridgeline.graph.models.later_replies import ALIVE, LaterReplies, Waiting
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import Subject
+from ridgeline.graph.search.decisions import LiveDecisions
 from ridgeline.graph.search.families import family_of
 from ridgeline.graph.search.repairs.sibling_repairs import SiblingRepairs
 from ridgeline.graph.search.running.measuring import Measuring
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from ridgeline.checkpoints.bank import Bank
     from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.pool import ModelPool
-    from ridgeline.graph.models.recorded_answers import Answers
+    from ridgeline.graph.search.decisions import Decisions
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
     from ridgeline.tools.engine import Task
     from ridgeline.tools.records.problem import DescribedTarget, DeviceFact, Target
@@ -83,7 +84,7 @@ class SearchContext:
     working: WorkingTime = field(default_factory=WorkingTime)
     ideas_not_tried: set[str] = field(default_factory=set)  # the user's, of which this session was warned
     certifies: bool = True  # False: its times are replayed, and nothing can be measured again
-    recorded: Answers | None = None  # in a replay: what was
+    decisions: Decisions = field(default_factory=LiveDecisions)
     ended_by: EndedBy = EndedBy.NOBODY
     finish: Finish | None = None  # of a search that is ended by its host, and of no other
     thread_id: str | None = None  # of the host's thread that runs it, once one has begun

@@ -140,6 +140,7 @@ async def _open_locked(
     from ridgeline.checkpoints.report.outputs import renew_report
     from ridgeline.graph.search.context import SearchContext, stored_target
     from ridgeline.graph.search.judging.compiled import end_compiled
+    from ridgeline.graph.search.recorded_decisions import decisions_of
     from ridgeline.graph.search.running.measuring import Measuring
     from ridgeline.graph.search.running.working_time import WorkingTime
     from ridgeline.tools.machine.load import cores_in_use
@@ -160,6 +161,7 @@ async def _open_locked(
         wall_before_s = await run_whole(begin, archive, search)
         if search.has_begun:
             await run_whole(renew_report, search.run_dir, archive)
+        models = ModelPool(search.models)
         context = SearchContext(
             problem=search.problem,
             target=search.target,
@@ -173,7 +175,7 @@ async def _open_locked(
                 is_away=bool(search.away),
                 cores_in_use=cores_in_use if is_local else None,
             ),
-            models=ModelPool(search.models),
+            models=models,
             settings=search.settings,
             budget=search.budget,
             bank=await run_whole(_open_bank, search, stack),
@@ -186,7 +188,7 @@ async def _open_locked(
             ),
             is_stopping=is_stopping(stop),
             certifies=not search.replays_times,
-            recorded=search.replay.answers if search.replay else None,
+            decisions=decisions_of(search.replay.answers if search.replay else None, archive, models),
             ended_by=ended_by,
             finish=end_host_search if ended_by is EndedBy.HOST else None,
         )

@@ -81,7 +81,7 @@ def carried_out(context: SearchContext, texts: Sequence[str], round_: int) -> li
         return list(texts)
     kept = []
     for text in texts:
-        is_recorded = context.recorded is not None and context.recorded.holds_kernel_of(user_draft(text), round_)
+        is_recorded = context.decisions.has_kernel_of(user_draft(text), round_)
         why_not = "" if is_recorded else read_by_offline(text, context.subject).why_not_tried
         if not why_not:
             kept.append(text)
