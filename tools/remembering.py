@@ -52,7 +52,8 @@ class RememberingEngine:
     async def submit(self, task: Task[R]) -> R:
         """Return the stored result of `task`, else have it measured and store it.
 
-        Raises EngineError and InputError as the engine does; nothing is stored then.
+        Raises:
+            EngineError, InputError: as the engine does; nothing is stored then.
         """
         if isinstance(task, CompileTask):
             return cast("R", await self._build(task))

@@ -41,7 +41,7 @@ that have not begun. The engine bounds what runs."""
 
 
 class HostedInput(TypedDict, total=False):
-    """What the node reads of a host's state."""
+    """The keys of a host's state that the node reads."""
 
     problem: str | dict[str, Any]  # in the place of the HostedSearch's
     max_rounds: int  # on a search that is over: extend it to this many rounds

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """How one kernel was judged and timed; a kernel that fails is one too.
+    """One kernel as it was judged and timed; a kernel that fails is one too.
 
     Fields of time and speedup are None where the kernel is not `ok`. `speedup` is eager PyTorch's time / the kernel's.
     """

@@ -37,7 +37,7 @@ App = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where to serve, and for whom."""
+    """The address to serve at, and for whom."""
 
     host: str = "127.0.0.1"
     port: int = 8377  # 0: a free one

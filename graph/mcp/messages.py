@@ -1,4 +1,4 @@
-"""What a client sends: a message of JSON-RPC, or the refusal that it gets for what is none.
+"""A message that a client sends, of JSON-RPC, or the refusal that it gets for what is none.
 
 The SDK answers neither a line that it cannot read nor one with half a character, so a client would wait for ever.
 """

@@ -19,7 +19,7 @@ from ridgeline.tools.wording import did_you_mean
 
 
 class Limits(BaseModel):
-    """What a search may use; no further kernel once one is spent."""
+    """The limits of a search; no further kernel once one is spent."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -56,7 +56,7 @@ class Unsent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """Which of a batch's calls are sent."""
+    """The calls of a batch that are sent."""
 
     held: dict[str, Mapping[str, float]] = field(default_factory=dict)  # the most that each may use
     refused: dict[str, OutOfBudget] = field(default_factory=dict)
@@ -73,7 +73,7 @@ def prompt_tokens(prompt: str) -> int:
 
 
 class Allowance:
-    """What the model calls of one search may still use."""
+    """The rest that the model calls of one search may still use."""
 
     def __init__(
         self, journal: Journal, budget: Budget | None = None, *, wall_used_s: Callable[[], float] = lambda: 0.0

@@ -191,7 +191,8 @@ def _point(
 async def _measure(context: SearchContext, candidate: Candidate, sweep: _Sweep) -> None:
     """Measure one point when its turn comes; once the budget is used up, the point stays stored for a later session.
 
-    Raises NotBegun for a stop, and so does every later turn: the engine drops only what waits inside of it.
+    Raises:
+        NotBegun: a stop was asked for, and so of every later turn: the engine drops only what waits inside of it.
     """
     async with sweep.turns:
         if sweep.is_stopped:

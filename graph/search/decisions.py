@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Decisions(Protocol):
-    """What a search decides by its own rules, and a replay by what was recorded."""
+    """The decisions that a search takes by its own rules, and a replay by what was recorded."""
 
     async def may_repair(self, state: BranchState) -> bool:
         """Say whether a branch's kernel may go back to its model, which has repairs left."""

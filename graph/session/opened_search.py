@@ -1,4 +1,4 @@
-"""What a session opens: the run folder, which it holds, the archive, this machine's engine, the seed bank.
+"""The things that a session opens: the run folder, which it holds, the archive, this machine's engine, the seed bank.
 
 Everything that waits for a disk does so in a thread: a host's event loop goes on.
 """

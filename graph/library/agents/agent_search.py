@@ -43,7 +43,7 @@ _CLAIMING = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What an agent asks for."""
+    """A search as an agent asks for it."""
 
     problem: str | None = None
     rounds: int | None = None  # None: the host's, else the problem's

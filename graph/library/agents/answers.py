@@ -1,4 +1,4 @@
-"""What an agent's model is told of a search and of a judged kernel: few figures with their words, as plain data."""
+"""The answers that an agent's model gets of a search and of a judged kernel: few figures with their words, as plain data."""
 
 from __future__ import annotations
 

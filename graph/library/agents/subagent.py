@@ -34,7 +34,7 @@ DESCRIPTION = (
 
 
 class SubAgent(TypedDict):
-    """What deepagents takes as a sub-agent."""
+    """A sub-agent as deepagents takes it."""
 
     name: str
     description: str

@@ -62,14 +62,14 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Pause:
-    """When something is tried again, and how often it was in vain."""
+    """The time at which something is tried again, and how often it was in vain."""
 
     until_s: float = 0.0
     times: int = 0
 
 
 class Batches:
-    """What a search has at its providers' batch interfaces; one look at a time."""
+    """A search's batches at its providers; one look at a time."""
 
     def __init__(self, journal: Journal, allowance: Allowance, find_model: Callable[[str], object]) -> None:
         """Take `find_model`, which gives a model of this session by its name, or None."""

@@ -35,7 +35,7 @@ _UNKNOWN = "no request of this run has this name; ridgeline mailbox list RUN nam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a look into the folder found."""
+    """The findings of a look into the folder."""
 
     taken: tuple[str, ...] = ()  # ids of the requests that were answered
     is_unsettled: bool = False  # a file may still be written

@@ -1,4 +1,4 @@
-"""What the keyless model carries out of a user's idea: the structures that its words name, and nothing else of them."""
+"""A user's idea as the keyless model carries it out: the structures that its words name, and nothing else of them."""
 
 from __future__ import annotations
 

@@ -81,7 +81,10 @@ async def judged_standings(context: SearchContext) -> list[Standing]:
 async def retry_engine_failures(context: SearchContext) -> None:
     """Judge the candidates that an earlier session's engine failed on; each candidate is tried once a session.
 
-    Certificates are left to the certify node. Raises NotBegun between two candidates, once a stop was asked for.
+    Certificates are left to the certify node.
+
+    Raises:
+        NotBegun: a stop was asked for, between two candidates.
     """
     for failure in await run_whole(context.archive.engine_failures):
         if failure.purpose in SEARCHED and (failure.candidate_id, failure.purpose) not in context.measuring.unjudged:
@@ -125,7 +128,8 @@ def failure_text(evaluation: Evaluation) -> str:
 async def _call_tool(context: SearchContext, tool: str, candidate_id: str, purpose: Purpose) -> Measured | Profile:
     """Issue one tool call through LangGraph's tool node and return the record that the tool's message carries.
 
-    Raises EngineError and InputError as the tool does: the tool node is told to handle nothing.
+    Raises:
+        EngineError, InputError: as the tool does; the tool node is told to handle nothing.
     """
     from langchain_core.messages import AIMessage
 

@@ -1,4 +1,4 @@
-"""Whether a search goes on after a round, and the part of its state that says so."""
+"""The rules by which a search goes on after a round or ends, and the part of its state that says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search waits for as LangGraph's interrupt: a mailbox's reply, which a host may give, and a device elsewhere."""
+"""Waits of a search as LangGraph's interrupt: for a mailbox's reply, which a host may give, and for a device elsewhere."""
 
 from __future__ import annotations
 
