@@ -64,7 +64,7 @@ def output_of(result: SearchResult) -> HostedOutput:
     )
 
 
-def refusal(error: RidgelineError, run_dir: str | None) -> HostedOutput:
+def refused_output(error: RidgelineError, run_dir: str | None) -> HostedOutput:
     """Return the values of a search that an error ended; with a folder it can go on there."""
     told = ToldError.of(error)
     return HostedOutput(

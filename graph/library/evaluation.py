@@ -198,7 +198,7 @@ async def _judged(
     async with contextlib.AsyncExitStack() as stack:
         if engine is None:
             await asyncio.to_thread(check_machine, given.device, allow_unsafe=given.allow_unsafe)
-            opened = open_engine(given.device, allow_unsafe=given.allow_unsafe, on_wait=in_words(given.on_wait))
+            opened = open_engine(given.device, allow_unsafe=given.allow_unsafe, on_wait=wait_listener(given.on_wait))
             engine = await stack.enter_async_context(opened)
         stack.enter_context(users_reference(spec, target.device.kind.value))
         async for each in evaluate_files(engine, target, sources):
@@ -224,7 +224,7 @@ def _sources(kernels: Sequence[str | Path], language: str) -> list[tuple[Path, s
     return sources
 
 
-def in_words(on_wait: OnWait | None) -> Listener:
+def wait_listener(on_wait: OnWait | None) -> Listener:
     """Return a listener that tells `on_wait` in one line who has the device, and that it is free then."""
     told = ""  # what is waited for still, as far as was told
 

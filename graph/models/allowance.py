@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.requests import KernelRequest
 
-Purpose = Literal["ideate", "write"]
+CallKind = Literal["ideate", "write"]
 """The part of a call's id that says what the call is for."""
 
 CHARACTERS_PER_TOKEN = 3
@@ -50,7 +50,7 @@ class Unsent:
     """A call that is to go into a batch."""
 
     id: str
-    purpose: Purpose
+    purpose: CallKind
     prompt: str
 
 
@@ -62,7 +62,7 @@ class Admission:
     refused: dict[str, OutOfBudget] = field(default_factory=dict)
 
 
-def purpose_of(request: IdeationRequest | KernelRequest) -> Purpose:
+def purpose_of(request: IdeationRequest | KernelRequest) -> CallKind:
     """Return what a request's call is for."""
     return "ideate" if isinstance(request, IdeationRequest) else "write"
 
@@ -123,7 +123,7 @@ class Allowance:
         return self.end(f"the {limit} of the budget's wall_s are used: no model is waited for any longer")
 
     @contextlib.asynccontextmanager
-    async def reserved(self, model_name: str, tariff: Tariff, purpose: Purpose, prompt: str) -> AsyncIterator[None]:
+    async def reserved(self, model_name: str, tariff: Tariff, purpose: CallKind, prompt: str) -> AsyncIterator[None]:
         """Hold what a call may use while the block runs; the journal has what it did use when the block ends.
 
         Waits while calls under way may leave room.
@@ -175,7 +175,7 @@ class Allowance:
             self._changed.notify_all()
 
     async def _estimates(
-        self, model_name: str, tariff: Tariff, purpose: Purpose, input_tokens: int
+        self, model_name: str, tariff: Tariff, purpose: CallKind, input_tokens: int
     ) -> dict[str, Estimate]:
         seen = await run_whole(self._journal.output_tokens, model_name, purpose)
         cap = tariff.max_output_tokens or UNSEEN_OUTPUT_TOKENS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.judging.judging import evaluate
+from ridgeline.graph.search.judging.judging import judge_candidate
 from ridgeline.graph.search.rounds.closing import close_round
 from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.graph.search.sources.tuning import (
@@ -200,7 +200,7 @@ async def _measure(context: SearchContext, candidate: Candidate, sweep: _Sweep) 
         if exhausted(context.budget, await spent(context)):
             return
         try:
-            ended = await evaluate(context, candidate, Purpose.TUNE)
+            ended = await judge_candidate(context, candidate, Purpose.TUNE)
         except NotBegun:
             sweep.is_stopped = True
             raise

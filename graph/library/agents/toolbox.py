@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.tools import StructuredTool
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.graph.library.agents.call import mistakes_in, telling
+from ridgeline.graph.library.agents.call import mistakes_in, telling_model
 from ridgeline.graph.search.judging.given_kernels import given_kernel
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
@@ -83,7 +83,7 @@ def _telling_errors(tool: BaseTool) -> BaseTool:
     arguments = cast("type[BaseModel]", tool.get_input_schema())
     return tool.model_copy(
         update={
-            "coroutine": telling(_of_whole_texts(tool.coroutine)),
+            "coroutine": telling_model(_of_whole_texts(tool.coroutine)),
             "handle_tool_error": True,
             "handle_validation_error": mistakes_in(arguments),
         }

@@ -21,7 +21,7 @@ from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.graph.models.allowance import Unsent, purpose_of
 from ridgeline.graph.models.batch.faults import batch_fault, is_certain
 from ridgeline.graph.models.batch.model import MOST_CALLS, BatchModel
-from ridgeline.graph.models.batch.service import Line, Result, Seen, Stage
+from ridgeline.graph.models.batch.service import BatchStage, Line, Result, Seen
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.mailbox.request import WaitingRequest, seconds_since, stored_request
 from ridgeline.graph.models.retry import RATE_LIMITED, RETRYABLE_STATUS, first_line, retry_after_s, status_of
@@ -154,7 +154,7 @@ class Batches:
             logger.warning("%s: no news of its batch: %s", model.name, first_line(error))
             self._pause(batch.tag, model)
             return
-        if seen is None or seen.stage is Stage.WORKING:
+        if seen is None or seen.stage is BatchStage.WORKING:
             self._pause(batch.tag, model)
             return
         await self._take_up(batch, model, seen)
@@ -288,8 +288,8 @@ def _unsent(asked: _Asked) -> Unsent:
 
 def _unanswered(seen: Seen) -> Result:
     """Return what came of a request that its batch says nothing of."""
-    if seen.stage is Stage.CANCELLED:
+    if seen.stage is BatchStage.CANCELLED:
         return Result(status=400, error="its batch was cancelled")
-    if seen.stage is Stage.FAILED:
+    if seen.stage is BatchStage.FAILED:
         return Result(status=RATE_LIMITED if seen.is_crowded else 400, error=seen.reason or "its batch failed")
     return Result(status=408, error=f"its batch {seen.stage} without an answer")

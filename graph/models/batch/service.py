@@ -16,7 +16,7 @@ NAMED = "ridgeline-"
 """Begins the name under which a provider keeps a batch; our tag follows."""
 
 
-class Stage(StrEnum):
+class BatchStage(StrEnum):
     """The stage of a provider's work on a batch."""
 
     WORKING = "working"
@@ -48,7 +48,7 @@ class Result:
 class Seen:
     """A provider's word of a batch; `results` are complete once it works on it no more."""
 
-    stage: Stage
+    stage: BatchStage
     results: Mapping[str, Result]  # by the call's id
     reason: str = ""  # why it failed
     is_crowded: bool = False  # it failed because the account has too much in batches; later it may fit

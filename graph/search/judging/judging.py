@@ -37,7 +37,7 @@ REASON_SHOWN = 4000
 TRIALS_SHOWN = 12
 
 
-async def evaluate(context: SearchContext, candidate: Candidate, purpose: Purpose) -> Evaluation | EngineFailure:
+async def judge_candidate(context: SearchContext, candidate: Candidate, purpose: Purpose) -> Evaluation | EngineFailure:
     """Store a candidate, take it through all steps and return its end; a candidate that has one is not judged again.
 
     An engine failure is an end for this session only.
@@ -90,7 +90,7 @@ async def retry_engine_failures(context: SearchContext) -> None:
         if failure.purpose in SEARCHED and (failure.candidate_id, failure.purpose) not in context.measuring.unjudged:
             context.check_stop()
             candidate = await run_whole(context.archive.candidate, failure.candidate_id)
-            await evaluate(context, candidate, failure.purpose)
+            await judge_candidate(context, candidate, failure.purpose)
 
 
 async def profile_elites(context: SearchContext, elites: Sequence[Standing]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ridgeline.checkpoints.history.idea_results import GAIN
 from ridgeline.checkpoints.round_record import RoundRecord
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.graph.search.budget import Spent, spent
+from ridgeline.graph.search.budget import Consumption, spent
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging.judging import judged_standings, profile_elites
 from ridgeline.graph.search.ranking.elites import Standing, best_of_ideas, ranked_elites
@@ -108,7 +108,7 @@ def _tell_round(plan: Plan, record: RoundRecord) -> None:
 
 
 def _save_record(
-    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Spent
+    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Consumption
 ) -> RoundRecord:
     record = _record(context, round_, elites, best, used)
     context.archive.save_round(record)
@@ -118,7 +118,7 @@ def _save_record(
 
 
 def _record(
-    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Spent
+    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Consumption
 ) -> RoundRecord:
     candidates = context.archive.candidates(round=round_)
     written = [c for c in candidates if c.origin is Origin.MODEL]

@@ -9,7 +9,7 @@ from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.steering import Steering, SteerKind
 from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.judging.given_kernels import given_kernel
-from ridgeline.graph.search.judging.judging import evaluate, judged_standings
+from ridgeline.graph.search.judging.judging import judge_candidate, judged_standings
 from ridgeline.graph.search.ranking.elites import ranked_elites
 from ridgeline.graph.search.rounds.stop_rules import ranking_state
 from ridgeline.graph.search.running.gathering import gather_or_cancel
@@ -36,7 +36,7 @@ async def judge_seeds(context: SearchContext, seeds: Sequence[Candidate]) -> Non
     """Judge kernels, with a warning for each that is no use; the engine decides what really runs at once."""
     if seeds:
         emit({"event": "seeds", "kernels": len(seeds)})
-    for ended in await gather_or_cancel(*(evaluate(context, kernel, Purpose.SEARCH) for kernel in seeds)):
+    for ended in await gather_or_cancel(*(judge_candidate(context, kernel, Purpose.SEARCH) for kernel in seeds)):
         evaluation = ended.as_evaluation() if isinstance(ended, EngineFailure) else ended
         if evaluation.speedup is None:
             message = f"{evaluation.candidate_id}: {evaluation.status}: {evaluation.reason}"
