@@ -59,7 +59,8 @@ def time_candidate(
     One that cannot be trusted has a status and a reason instead of figures. `collect` brings the candidate's outputs into
     the judge's memory, `cost` is what a block usually costs beside its calls, `observe` gives a GPU's state.
 
-    Raises whatever a side raises when it dies.
+    Raises:
+        Exception: as a side does when it dies.
     """
     started = time.perf_counter()
     ours = TimedCandidate(side=candidate, judge=judge, collect=collect, cost=cost, observe=observe)
