@@ -28,6 +28,7 @@ from ridgeline.tools.records.vocabulary import (
 SCHEMA_VERSION = 1
 BELIEVED_FROM = 0.95
 """Part of the floor below which a time is not believed: the ceiling is a measurement too."""
+_SLOWDOWN = "renewal_slowdown"
 QUARANTINE_ABOVE = 10.0
 """Times eager PyTorch; such a gain is labelled, and not believed before the audit's timings agree."""
 
@@ -227,6 +228,23 @@ class Timing(Outcome):
     came_along: tuple[str, ...] | None = None  # code not its own in its process after timing; None: not looked at
     graph_ms: float | None = None  # GPU, launch-bound: a call in a replayed CUDA graph; None: it cannot be captured
     skipped: tuple[SkippedTrial, ...] = ()  # kinds of contents that were left out, since the reference refused them
+    renewal_slowdown: float | None = (
+        None  # GPU: the judge's time to write a block's contents / its time with nobody there
+    )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as JSON; the slowdown lies among the clocks too, where earlier versions have it."""
+        told = super(Timing, self).to_json()
+        slowdown = {} if self.renewal_slowdown is None else {_SLOWDOWN: told[_SLOWDOWN]}
+        return told | {"clocks": told["clocks"] | slowdown}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        clocks = data.get("clocks")
+        if isinstance(clocks, Mapping) and _SLOWDOWN in clocks:
+            others = {name: value for name, value in clocks.items() if name != _SLOWDOWN}
+            data = {_SLOWDOWN: clocks[_SLOWDOWN], **data, "clocks": others}
+        return super(Timing, cls).from_json(data)
 
     def __post_init__(self) -> None:
         super(Timing, self).__post_init__()

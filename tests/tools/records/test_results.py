@@ -60,3 +60,18 @@ def test_an_evaluation_that_contradicts_itself_is_told_by_its_candidate() -> Non
 @pytest.mark.parametrize("result", OK.values(), ids=OK)
 def test_a_result_comes_back_from_json(result: Outcome) -> None:
     assert type(result).from_json(result.to_json()) == result
+
+
+def test_the_slowdown_of_renewals_is_a_field_and_lies_among_the_clocks_of_json() -> None:
+    timing = replace(TIMING, clocks={"sm_mhz": 1980.0}, renewal_slowdown=1.02)
+    told = timing.to_json()
+    assert told["clocks"] == {"sm_mhz": 1980.0, "renewal_slowdown": 1.02}
+    assert told["renewal_slowdown"] == 1.02
+    assert Timing.from_json(told) == timing
+    earlier = {name: value for name, value in told.items() if name != "renewal_slowdown"}
+    assert Timing.from_json(earlier) == timing, "as an archive of an earlier version has it"
+
+
+def test_a_timing_on_a_cpu_has_no_slowdown() -> None:
+    told = TIMING.to_json()
+    assert (told["clocks"], told["renewal_slowdown"]) == ({}, None)
