@@ -103,9 +103,14 @@ class JudgeDied(TrustedProcessLost):
 
 
 class JudgeShortError(EngineError):
-    """Memory ran out while the judge answered, and once more without what it keeps: a candidate may hold it."""
+    """Memory ran out while the judge answered, and once more without what it keeps: a candidate may hold it.
 
-    request: Any = None  # what it was asked, for whoever asks again when the candidate is gone
+    `request` is what it was asked, for whoever asks again when the candidate is gone. No other process is told of it.
+    """
+
+    def __init__(self, message: str, request: Any = None) -> None:
+        super().__init__(message)
+        self.request = request
 
 
 class DeviceLostError(EngineError):

@@ -200,7 +200,7 @@ class JudgeProcess:
         """Ask for one operation and return its reply.
 
         Raises:
-            RidgelineError: the judge's own failure, as the reply's code names it.
+            RidgelineError: the judge's own failure, as the reply tells it.
             TrustedProcessLost: the process went away or did not answer in time.
         """
         self.cont()
@@ -213,10 +213,8 @@ class JudgeProcess:
             raise self._ended(request)
         reply = self._understood(line, request)
         if isinstance(reply, Failed):
-            failure = reply.error()
-            if isinstance(failure, JudgeShortError):
-                failure.request = request
-            raise failure
+            failure = reply.error.as_exception()
+            raise JudgeShortError(str(failure), request) if isinstance(failure, JudgeShortError) else failure
         return reply
 
     def _understood(self, line: bytes, request: Request[R]) -> R | Failed:

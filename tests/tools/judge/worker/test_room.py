@@ -51,7 +51,7 @@ def test_memory_that_runs_out_again_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), NoRoomError("no room")])
 def test_memory_that_runs_out_while_a_problem_is_judged_may_be_a_candidates_doing(error: Exception) -> None:
-    told = failure(error, Idle()).error()
+    told = failure(error, Idle())
     assert isinstance(told, JudgeShortError)
     assert str(told).startswith("idle: ")
 
