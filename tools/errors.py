@@ -27,7 +27,17 @@ from typing import Any
 
 
 class RidgelineError(Exception):
-    """Base of every error that Ridgeline raises on purpose."""
+    """Base of every error that Ridgeline raises on purpose.
+
+    `was_killed` says that a program which did the work was killed from outside, or crashed: another try may end well.
+    """
+
+    was_killed = False
+
+    def __init__(self, *said: object, was_killed: bool = False) -> None:
+        super().__init__(*said)
+        if was_killed:
+            self.was_killed = True
 
 
 class InputError(RidgelineError):
@@ -101,6 +111,8 @@ class TrustedProcessLost(EngineError):
 class JudgeDied(TrustedProcessLost):
     """The judge's process ended while it was asked. It neither hung nor said why."""
 
+    was_killed = True
+
 
 class JudgeShortError(EngineError):
     """Memory ran out while the judge answered, and once more without what it keeps: a candidate may hold it.
@@ -108,8 +120,8 @@ class JudgeShortError(EngineError):
     `request` is what it was asked, for whoever asks again when the candidate is gone. No other process is told of it.
     """
 
-    def __init__(self, message: str, request: Any = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, request: Any = None, *, was_killed: bool = False) -> None:
+        super().__init__(message, was_killed=was_killed)
         self.request = request
 
 
@@ -119,8 +131,8 @@ class DeviceLostError(EngineError):
     `tried` names what the reference was given; the next judge leaves that out.
     """
 
-    def __init__(self, tried: str) -> None:
-        super().__init__(tried)
+    def __init__(self, tried: str, *, was_killed: bool = False) -> None:
+        super().__init__(tried, was_killed=was_killed)
         self.tried = tried
 
 

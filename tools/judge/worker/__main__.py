@@ -91,9 +91,10 @@ def failure(error: Exception, request: Request[Any]) -> RidgelineError:
     known = error if isinstance(error, RidgelineError) else as_problem(error, f"reference.py: {named_line(error)}")
     if isinstance(known, EngineError | ContentsRefusedError) or isinstance(request, Load):
         return known
-    is_short = isinstance(error, torch.OutOfMemoryError | NoRoomError)
-    kind = JudgeShortError if is_short else EngineError
-    return kind(f"{messages.operation(type(request))}: {known}")
+    said = f"{messages.operation(type(request))}: {known}"
+    if isinstance(error, torch.OutOfMemoryError | NoRoomError):
+        return JudgeShortError(said)
+    return EngineError(said, was_killed=known.was_killed)
 
 
 def _answer(connection: socket.socket, reply: Record, fds: list[int] | None = None) -> None:

@@ -16,6 +16,7 @@ import torch
 
 from ridgeline.tools.errors import BadReferenceError, ContentsRefusedError, NoRoomError, ProblemError
 from ridgeline.tools.judge.memory_check import no_room
+from ridgeline.tools.machine.kills import tells_of_kill
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 T = TypeVar("T")
@@ -78,7 +79,9 @@ def run_own(what: str, call: Callable[[], T]) -> T:
 def as_problem(error: BaseException, line: str) -> BadReferenceError:
     """Return the error that ends a search; with the remedy when memory ran out."""
     kind = _full_device(error)
-    return BadReferenceError(line) if kind is None else NoRoomError(f"{line}; {no_room(kind)}")
+    if kind is not None:
+        return NoRoomError(f"{line}; {no_room(kind)}")
+    return BadReferenceError(line, was_killed=tells_of_kill(line))
 
 
 def _full_device(error: BaseException) -> DeviceKind | None:
