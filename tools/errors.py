@@ -3,7 +3,7 @@
 RidgelineError
 ├── InputError              the user's to mend: exit code 2, one line, no traceback
 │   ├── ProblemError        problem.yaml or its reference
-│   │   └── BadReferenceError  reference.py cannot be judged; the message begins with that name
+│   │   └── BadReferenceError  reference.py cannot be judged; the message begins with its name
 │   │       ├── NoRoomError    memory ran out while the reference was judged
 │   │       └── ContentsRefusedError  it raises for contents that were made from its inputs
 │   ├── ModelError          an unknown model, a missing key, a provider that refuses
@@ -23,7 +23,7 @@ RidgelineError
     └── DeviceLostError     the reference lost the judge its GPU (a device-side assert); a new judge leaves that out
 """
 
-from typing import Any
+from typing import Any, Self
 
 
 class RidgelineError(Exception):
@@ -48,8 +48,18 @@ class ProblemError(InputError):
     """The problem file or its reference cannot be used."""
 
 
+REFERENCE = "reference.py"
+"""The judge's name of a reference: it knows the text alone, and not the file that a user has it in."""
+_NAMED = f"{REFERENCE}: "
+
+
 class BadReferenceError(ProblemError):
-    """The reference cannot be judged. The judge knows its text alone, so the message begins with `reference.py: `."""
+    """The reference cannot be judged. The message begins with its name: the judge's, or the user's of the file."""
+
+    @classmethod
+    def of_text(cls, said: str, *, was_killed: bool = False) -> Self:
+        """Return the error of the judge, which names the reference by REFERENCE."""
+        return cls(f"{_NAMED}{said}", was_killed=was_killed)
 
 
 class NoRoomError(BadReferenceError):
@@ -134,6 +144,11 @@ class DeviceLostError(EngineError):
     def __init__(self, tried: str, *, was_killed: bool = False) -> None:
         super().__init__(tried, was_killed=was_killed)
         self.tried = tried
+
+
+def without_name(error: BaseException) -> str:
+    """Return an error's message without the judge's name of the reference in front."""
+    return str(error).removeprefix(_NAMED)
 
 
 def one_line(error: BaseException) -> str:

@@ -88,7 +88,7 @@ def failure(error: Exception, request: Request[Any]) -> RidgelineError:
     reference that ran then and fails later (out of memory, a thread that cannot start) is the machine's fault, and worth
     another attempt.
     """
-    known = error if isinstance(error, RidgelineError) else as_problem(error, f"reference.py: {named_line(error)}")
+    known = error if isinstance(error, RidgelineError) else as_problem(error, named_line(error))
     if isinstance(known, EngineError | ContentsRefusedError) or isinstance(request, Load):
         return known
     said = f"{messages.operation(type(request))}: {known}"
