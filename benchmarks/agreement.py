@@ -173,7 +173,7 @@ def entry_of(timing: Timing, others: dict[str, Any]) -> dict[str, Any]:
     """Return a kernel's entry with the ratios of our time to the others'."""
     ours = timing.median_ms or 0.0
     entry = {"measured": provenance(), "ridgeline_ms": ours, "labels": [label.value for label in timing.labels]}
-    entry |= {"clocks": timing.clocks, "witness_ms": timing.witness_ms, **others}
+    entry |= {"clocks": timing.to_json()["clocks"], "witness_ms": timing.witness_ms, **others}
     for name in ("do_bench", "do_bench_short", "profiler", "events"):
         if others.get(f"{name}_ms"):
             entry[f"ridgeline_over_{name}"] = ours / others[f"{name}_ms"]

@@ -22,6 +22,7 @@ MODULES = (
     "tools.records.precision",
     "tools.records.results",
     "tools.measure.verify",
+    "tools.measure.behind_the_clock",
     "tools.measure.benchmark",
     "tools.measure.alternation",
     "tools.measure.distrust",

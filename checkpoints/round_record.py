@@ -13,7 +13,7 @@ from ridgeline.tools.records.codec import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundRecord(Record):
-    """What is known of one round at its end; a field of None was never stored."""
+    """The record of one round at its end; a field of None was never stored."""
 
     round: int
     ideas: tuple[str, ...] | None = None

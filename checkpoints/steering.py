@@ -1,4 +1,4 @@
-"""What a user tells a search that has begun: ideas, seed kernels, to stop. Another process writes it, the search reads it.
+"""A user's words to a search that has begun: ideas, seed kernels, to stop. Another process writes them, the search reads them.
 
 Ideas and seeds stay: a search finds out by its own ideas and candidates which of them it took up, so a search that is
 killed between the two takes each up once. A stop is gone once it is obeyed.
@@ -51,7 +51,7 @@ def mechanism_of(text: str) -> str:
 
 
 class Steering:
-    """What one search is told, in its archive's file."""
+    """The words to one search, in its archive's file."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive

@@ -49,7 +49,7 @@ class ComparedLeader(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sanitized(Record):
-    """What the sanitizers of `build` found, or why none could look."""
+    """The findings of the sanitizers of `build`, or why none could look."""
 
     build: str | None = None
     verdict: Verdict | None = None
@@ -68,7 +68,7 @@ class Audited(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedShape(Record):
-    """How the winner ended at a shape that it was not asked for."""
+    """The winner's end at a shape that it was not asked for."""
 
     sizes: dict[str, int]
     status: str
@@ -103,7 +103,7 @@ class CertifiedKernel(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCertificate(Record):
-    """What reports, results and a resumed search read of a certificate, passed or not."""
+    """A certificate, passed or not, as reports, results and a resumed search read it."""
 
     outcome: SearchOutcome | None = None  # of the search
     passed: bool = False

@@ -23,7 +23,7 @@ LONGEST_SHOWN = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemPlace:
-    """Where a problem was read from."""
+    """The place that a problem was read from."""
 
     path: Path  # reference and seeds are relative to its folder
     given: Path  # as its reader gave it, for messages

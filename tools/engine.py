@@ -50,7 +50,8 @@ class Task(Record, Generic[R]):
 class DescribeTask(Task[Description]):
     """Run the reference once in the judge and describe it.
 
-    Raises ProblemError for a reference that raises, is nondeterministic, takes no tensor or returns none.
+    Raises:
+        ProblemError: the reference raises, is nondeterministic, takes no tensor or returns none.
     """
 
     name: ClassVar[str] = "DescribeTask"

@@ -3,7 +3,7 @@
 RidgelineError
 ├── InputError              the user's to mend: exit code 2, one line, no traceback
 │   ├── ProblemError        problem.yaml or its reference
-│   │   └── BadReferenceError  reference.py cannot be judged; the message begins with that name
+│   │   └── BadReferenceError  reference.py cannot be judged; the message begins with its name
 │   │       ├── NoRoomError    memory ran out while the reference was judged
 │   │       └── ContentsRefusedError  it raises for contents that were made from its inputs
 │   ├── ModelError          an unknown model, a missing key, a provider that refuses
@@ -23,11 +23,21 @@ RidgelineError
     └── DeviceLostError     the reference lost the judge its GPU (a device-side assert); a new judge leaves that out
 """
 
-from typing import Any
+from typing import Any, Self
 
 
 class RidgelineError(Exception):
-    """Base of every error that Ridgeline raises on purpose."""
+    """Base of every error that Ridgeline raises on purpose.
+
+    `was_killed` says that a program which did the work was killed from outside, or crashed: another try may end well.
+    """
+
+    was_killed = False
+
+    def __init__(self, *said: object, was_killed: bool = False) -> None:
+        super().__init__(*said)
+        if was_killed:
+            self.was_killed = True
 
 
 class InputError(RidgelineError):
@@ -38,8 +48,18 @@ class ProblemError(InputError):
     """The problem file or its reference cannot be used."""
 
 
+REFERENCE = "reference.py"
+"""The judge's name of a reference: it knows the text alone, and not the file that a user has it in."""
+_NAMED = f"{REFERENCE}: "
+
+
 class BadReferenceError(ProblemError):
-    """The reference cannot be judged. The judge knows its text alone, so the message begins with `reference.py: `."""
+    """The reference cannot be judged. The message begins with its name: the judge's, or the user's of the file."""
+
+    @classmethod
+    def of_text(cls, said: str, *, was_killed: bool = False) -> Self:
+        """Return the error of the judge, which names the reference by REFERENCE."""
+        return cls(f"{_NAMED}{said}", was_killed=was_killed)
 
 
 class NoRoomError(BadReferenceError):
@@ -101,11 +121,18 @@ class TrustedProcessLost(EngineError):
 class JudgeDied(TrustedProcessLost):
     """The judge's process ended while it was asked. It neither hung nor said why."""
 
+    was_killed = True
+
 
 class JudgeShortError(EngineError):
-    """Memory ran out while the judge answered, and once more without what it keeps: a candidate may hold it."""
+    """Memory ran out while the judge answered, and once more without what it keeps: a candidate may hold it.
 
-    request: Any = None  # what it was asked, for whoever asks again when the candidate is gone
+    `request` is what it was asked, for whoever asks again when the candidate is gone. No other process is told of it.
+    """
+
+    def __init__(self, message: str, request: Any = None, *, was_killed: bool = False) -> None:
+        super().__init__(message, was_killed=was_killed)
+        self.request = request
 
 
 class DeviceLostError(EngineError):
@@ -114,9 +141,14 @@ class DeviceLostError(EngineError):
     `tried` names what the reference was given; the next judge leaves that out.
     """
 
-    def __init__(self, tried: str) -> None:
-        super().__init__(tried)
+    def __init__(self, tried: str, *, was_killed: bool = False) -> None:
+        super().__init__(tried, was_killed=was_killed)
         self.tried = tried
+
+
+def without_name(error: BaseException) -> str:
+    """Return an error's message without the judge's name of the reference in front."""
+    return str(error).removeprefix(_NAMED)
 
 
 def one_line(error: BaseException) -> str:

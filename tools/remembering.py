@@ -8,7 +8,6 @@ log. Not remembered: the description of another reference, such as the search's 
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -27,6 +26,7 @@ from ridgeline.tools.records.keys import comparison_key, evaluation_key, step_ke
 from ridgeline.tools.records.problem import Description, Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Baselines, Build, Comparison, Profile, Timing, Verdict
+from ridgeline.tools.threads import run_whole
 
 R = TypeVar("R")
 FoundT = TypeVar("FoundT", Verdict, Timing, Profile)
@@ -52,7 +52,8 @@ class RememberingEngine:
     async def submit(self, task: Task[R]) -> R:
         """Return the stored result of `task`, else have it measured and store it.
 
-        Raises EngineError and InputError as the engine does; nothing is stored then.
+        Raises:
+            EngineError, InputError: as the engine does; nothing is stored then.
         """
         if isinstance(task, CompileTask):
             return cast("R", await self._build(task))
@@ -64,11 +65,11 @@ class RememberingEngine:
         place = _place(task)
         if place is None:
             return await self._engine.submit(task)
-        stored = await asyncio.to_thread(self.store.find, place.table, place.key)
+        stored = await run_whole(self.store.find, place.table, place.key)
         if stored is not None:
             return task.read_result(dict(stored))
         result = await self._engine.submit(task)
-        await asyncio.to_thread(self.store.save, place.table, place.key, place.candidate_id, cast("Record", result))
+        await run_whole(self.store.save, place.table, place.key, place.candidate_id, cast("Record", result))
         return result
 
     async def find(self, kind: type[FoundT], key: str) -> FoundT | None:
@@ -76,43 +77,43 @@ class RememberingEngine:
 
         A comparison is had by its task alone, which tells one that failed from one that did not.
         """
-        stored = await asyncio.to_thread(self.store.find, _TABLES[kind], key)
+        stored = await run_whole(self.store.find, _TABLES[kind], key)
         return None if stored is None else kind.from_json(dict(stored))
 
     async def reopen_baselines(self, *, again: bool = False) -> None:
         """Let those of PyTorch's times that were killed in an earlier session be measured once more."""
-        known = await asyncio.to_thread(self.store.baselines, again=again)
+        known = await run_whole(self.store.baselines, again=again)
         if known is not None and (reopened := known.reopened(self._modes[again])) != known:
-            await asyncio.to_thread(self.store.save_baselines, reopened, again=again)
+            await run_whole(self.store.save_baselines, reopened, again=again)
 
     async def aclose(self) -> None:
         """Close the engine that measures."""
         await self._engine.aclose()
 
     async def _describe(self, task: DescribeTask) -> Description:
-        known = await asyncio.to_thread(self.store.description)
+        known = await run_whole(self.store.description)
         if known is not None:
             return known
         described = await self._engine.submit(task)
-        await asyncio.to_thread(self.store.save_description, described)
+        await run_whole(self.store.save_description, described)
         return described
 
     async def _baselines(self, task: BaselineTask) -> Baselines:
         """Return the stored times that hold what `task` asks for; those measured again are kept apart from the search's."""
-        known = await asyncio.to_thread(self.store.baselines, again=task.again)
+        known = await run_whole(self.store.baselines, again=task.again)
         if known is not None and task.is_answered_by(known):
             return known
         measured = await self._engine.submit(task)
         before = task.after.entries if task.after else ()
         self._modes[task.again] |= {entry.name for entry in measured.entries if entry not in before}
-        await asyncio.to_thread(self.store.save_baselines, measured, again=task.again)
+        await run_whole(self.store.save_baselines, measured, again=task.again)
         return measured
 
     async def _build(self, task: CompileTask) -> Build:
         build = await self._engine.submit(task)
         if task.profiled:
             return build  # the profile alone needs it, and is stored
-        await asyncio.to_thread(self._save_build, task.candidate.id, build)
+        await run_whole(self._save_build, task.candidate.id, build)
         return build
 
     def _save_build(self, candidate_id: str, build: Build) -> None:

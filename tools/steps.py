@@ -73,7 +73,8 @@ async def take_steps(
 ) -> Measured:
     """Return the results of a built candidate's steps, those after `upto` not taken.
 
-    Raises EngineError and InputError as the engine does.
+    Raises:
+        EngineError, InputError: as the engine does.
     """
     key = evaluation_key(build.key, problem, purpose)
     taken = Measured(candidate_id=candidate.id, purpose=purpose, key=key, build=build)

@@ -7,7 +7,6 @@ is stored before the tool answers, and what is stored is not measured again.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -26,6 +25,7 @@ from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose, Status
 from ridgeline.tools.remembering import RememberingEngine
 from ridgeline.tools.steps import Measured, Step, take_steps
+from ridgeline.tools.threads import run_whole
 
 Answer = tuple[str, Measured | Profile | None]
 """A tool's content and its artifact."""
@@ -60,7 +60,7 @@ def make_source_toolbox(
     tools = KernelTools(RememberingEngine(engine, store), target, purpose)
 
     async def compile_source(source: str) -> Answer:
-        candidate_id = await asyncio.to_thread(keep, source)
+        candidate_id = await run_whole(keep, source)
         return await tools.compile(candidate_id)
 
     text = "Store one complete kernel source and compile it. Returns its candidate_id for the other tools."
@@ -124,14 +124,14 @@ class KernelTools:
 
     async def _candidate(self, candidate_id: str) -> Candidate | None:
         try:
-            return await asyncio.to_thread(self._engine.store.candidate, candidate_id)
+            return await run_whole(self._engine.store.candidate, candidate_id)
         except KeyError:
             return None
 
     async def _steady_timing(self, key: str) -> Timing | None:
         """Return a candidate's timing with its median at eager's own time, so that two diagnoses can be compared."""
         timing, verdict = await self._engine.find(Timing, key), await self._engine.find(Verdict, key)
-        baselines = await asyncio.to_thread(self._engine.store.baselines)
+        baselines = await run_whole(self._engine.store.baselines)
         if timing is None or baselines is None:
             return timing
         return replace(timing, median_ms=baselines.steady_ms(timing, verdict.precision_class if verdict else None))

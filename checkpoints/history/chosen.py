@@ -1,4 +1,4 @@
-"""Why a kernel is a run's best although the search's own timing of another one ranks before it."""
+"""The reason for which a kernel is a run's best although the search's own timing of another one ranks before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What limits a kernel, in the words of the profile that the search had made of it."""
+"""The limits of a kernel, in the words of the profile that the search had made of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one kernel gained over another, with the interval that says whether the gain is proven."""
+"""The gain of one kernel over another, with the interval that says whether it is proven."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SideBySide = Mapping[tuple[str, str], Comparison]
 
 
 class Proof(StrEnum):
-    """What an interval proves of a gain."""
+    """The proof that an interval gives of a gain."""
 
     FASTER = "faster"  # it lies above 1
     SLOWER = "slower"  # it lies below 1

@@ -1,4 +1,4 @@
-"""How far a certificate's fresh measurements are from the search's own of the same kernel."""
+"""The distance of a certificate's fresh measurements from the search's own of the same kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ideas are about the stage that takes most of their parent's time, as its diagnosis told their author.
+"""The ideas about the stage that takes most of their parent's time, as its diagnosis told their author.
 
 An idea whose reply states a stage is about that one. Of another, as of an idea of a person or of an older search, the words
 decide: it names a stage where title, mechanism and plans hold each word of the stage's name, singular or plural.

@@ -1,4 +1,4 @@
-"""What a search that goes on does now, as far as its archive tells: the round, open calls, kernels without a verdict."""
+"""The present work of a search that goes on, as its archive tells it: the round, open calls, kernels without a verdict."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OpenCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a search has come."""
+    """The progress of a search."""
 
     candidates: int
     round: int  # the newest one that has begun

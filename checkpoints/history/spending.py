@@ -1,4 +1,4 @@
-"""What each idea and each kernel of a search took: models, their tokens and price, their time and the judge's."""
+"""The spending of a search on each idea and each kernel: models, their tokens and price, their time and the judge's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ridgeline.tools.records.keys import CallId
 
 @dataclass(slots=True, kw_only=True)
 class Spent:
-    """What one idea or one kernel took; of the request that brought several ideas each has an equal share."""
+    """The share of one idea or one kernel; of the request that brought several ideas each has an equal one."""
 
     tokens: float = 0.0
     usd: float = 0.0
@@ -29,7 +29,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What a search took, as far as it belongs to an idea or a kernel."""
+    """The spending of a search, as far as it belongs to an idea or a kernel."""
 
     by_idea: Mapping[str, Spent]  # every idea's
     by_candidate: Mapping[str, Spent]  # by a kernel's id the calls that wrote it, of those that have any

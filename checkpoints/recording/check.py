@@ -28,7 +28,7 @@ from ridgeline.tools.records.results import (
     Verdict,
 )
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Origin, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import Origin, Status
 
 MOST_WHOLE = 2**63 - 1
 """The largest whole number that SQLite stores."""
@@ -151,8 +151,6 @@ def _check_measurement(measured: RecordedMeasurement) -> None:
 
 
 def _check_result(result: Record) -> None:
-    if isinstance(result, Build | Verdict | Timing) and result.status is not Status.OK:
-        _expect(result.reason_code is not ReasonCode.NONE, f"status {result.status} needs a reason code")
     if isinstance(result, Build):
         _expect(_is_amount(result.build_s), "build_s: is no time")
     elif isinstance(result, Verdict):

@@ -60,7 +60,7 @@ class RecordedRun(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedMending(Record):
-    """What a kernel that did not build became by another branch's edit."""
+    """A kernel that did not build, as another branch's edit made it anew."""
 
     source: str
     mending: Mending

@@ -1,4 +1,4 @@
-"""What a kernel changed of its parent: a unified diff as HTML, all of it escaped."""
+"""A kernel's changes of its parent: a unified diff as HTML, all of it escaped."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Kernel:
 
 @dataclass(slots=True)
 class _Room:
-    """What is left of the page's room."""
+    """The rest of the page's room."""
 
     left: int
 

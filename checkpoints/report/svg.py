@@ -1,4 +1,4 @@
-"""What the report's pictures are drawn of: a logarithmic scale, texts, lines and labels as inline SVG.
+"""The parts of the report's pictures: a logarithmic scale, texts, lines and labels as inline SVG.
 
 All text is escaped here. Lengths are in the units of the viewBox; the page scales the whole.
 """

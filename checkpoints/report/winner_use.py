@@ -1,4 +1,4 @@
-"""How to use a search's best kernel: its arguments, its files and the commands, for report.html."""
+"""The use of a search's best kernel: its arguments, its files and the commands, for report.html."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ridgeline.tools.records.vocabulary import ArgKind, Interface, Role
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WinnerUse:
-    """What a user of the best kernel has to know."""
+    """The facts that a user of the best kernel has to know."""
 
     shell_run: str  # the folder's name, quoted for a shell
     python_run: str  # … as a Python literal

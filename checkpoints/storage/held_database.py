@@ -1,4 +1,4 @@
-"""What lies over one database and closes it."""
+"""An object over one database, which it closes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a certificate may take, by what the search measured of its kernel; for viewers alone, nothing depends on it."""
+"""The time that a certificate may take, by what the search measured of its kernel; for viewers alone, nothing depends on it."""
 
 from __future__ import annotations
 

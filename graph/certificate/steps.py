@@ -9,7 +9,6 @@ shapes (other_shapes.py). Not covered: a second machine.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -34,6 +33,7 @@ from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.keys import OWN_WORK, evaluation_key
 from ridgeline.tools.records.results import Build, FailedComparison, Verdict
 from ridgeline.tools.records.vocabulary import DeviceKind, Origin, Purpose, ReasonCode, Sanitizers, Status
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -74,7 +74,7 @@ async def certify_candidate(
         standing=standing,
         leaders=leaders,
         baselines=await context.baselines(),
-        context=await asyncio.to_thread(circumstances, context, standing.candidate),
+        context=await run_whole(circumstances, context, standing.candidate),
     )
     for done, step in enumerate(CERTIFICATE_STEPS):
         context.check_stop()
@@ -262,13 +262,13 @@ def _without_seed(context: SearchContext, winner_id: str) -> str:
 
 async def _compare(context: SearchContext, certificate: Certificate) -> str:
     """Compare with the fastest seed kernel in one alternating run; a tie is reported, not failed."""
-    standings = await asyncio.to_thread(read_standings, context.archive)
+    standings = await run_whole(read_standings, context.archive)
     winner = certificate.standing.candidate
     seed_kernel = next(
         (s for s in standings if s.candidate.origin is Origin.SEED and s.candidate.id != winner.id), None
     )
     if seed_kernel is None:
-        return await asyncio.to_thread(_without_seed, context, winner.id)
+        return await run_whole(_without_seed, context, winner.id)
     certificate.seed_id = seed_kernel.candidate.id
     seed_build = await context.measure(CompileTask(problem=context.described, candidate=seed_kernel.candidate))
     if seed_build.status is not Status.OK:
@@ -334,11 +334,11 @@ async def _store(context: SearchContext, certificate: Certificate) -> None:
     build_key = certificate.built.key
     key = evaluation_key(build_key, context.described, Purpose.CERTIFY)
     evaluation = certificate.evaluation(key, total_s=certificate.measured_s + beyond_s)
-    await asyncio.to_thread(context.archive.add_evaluation, evaluation)
-    await asyncio.to_thread(charge, context, evaluation, on_device_s=evaluation.total_s, entry=build_key)
+    await run_whole(context.archive.add_evaluation, evaluation)
+    await run_whole(charge, context, evaluation, on_device_s=evaluation.total_s, entry=build_key)
 
 
 async def _store_failure(context: SearchContext, candidate_id: str, reason: str) -> EngineFailure:
     failure = EngineFailure(candidate_id=candidate_id, purpose=Purpose.CERTIFY, reason=reason)
-    await asyncio.to_thread(context.archive.add_engine_failure, failure)
+    await run_whole(context.archive.add_engine_failure, failure)
     return failure

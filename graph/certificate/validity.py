@@ -1,4 +1,4 @@
-"""Whether a stored certificate stands, or is to be given again."""
+"""The validity of a stored certificate: it stands, or is to be given again."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import argparse
 
 from ridgeline import __version__
 from ridgeline.graph.cli.live_arguments import add_mailbox, add_steering
-from ridgeline.graph.cli.parser import Commands, Parser, describe
+from ridgeline.graph.cli.parser import Commands, Parser, describe_commands
 from ridgeline.graph.cli.serving_arguments import add_mcp
 from ridgeline.graph.cli.values import (
     amount,
@@ -63,7 +63,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_mcp(commands)
     _add_archives(commands)
     _add_housekeeping(commands)
-    describe(commands)
+    describe_commands(commands)
     return parser
 
 

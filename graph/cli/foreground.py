@@ -39,7 +39,7 @@ AT_ONCE = "stopped at once"
 
 
 @dataclass(slots=True, kw_only=True)
-class Stop:
+class StopSignal:
     """The signal that asked for an end, if any."""
 
     number: int | None = None
@@ -71,7 +71,7 @@ class _Reader:
 
 def run_shown(
     console: Console, search: ResolvedSearch, *, warnings: Sequence[str] = (), is_plain: bool
-) -> tuple[SearchResult | None, Stop]:
+) -> tuple[SearchResult | None, StopSignal]:
     """Run a search in view of the user and say how it ended; the result is None when a second signal cut it short.
 
     Raises:
@@ -85,7 +85,7 @@ def run_shown(
     )
     if search.resume:
         _tell_resumed(console, board, search.run_dir)
-    stop = Stop()
+    stop = StopSignal()
     with ExitStack() as stack:
         view = _view(board, console, is_plain=is_plain)
         stack.callback(view.close)
@@ -111,7 +111,7 @@ def _noted_signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-async def _run(search: ResolvedSearch, view: View, stop: Stop, early: Sequence[int]) -> SearchResult | None:
+async def _run(search: ResolvedSearch, view: View, stop: StopSignal, early: Sequence[int]) -> SearchResult | None:
     """Run the search; None when a second signal cut it short (it can be resumed all the same).
 
     Raises:
@@ -145,7 +145,7 @@ async def _run(search: ResolvedSearch, view: View, stop: Stop, early: Sequence[i
 
 
 def _on_signal(
-    number: int, stop: Stop, control: RunControl, reader: _Reader, context: contextvars.Context
+    number: int, stop: StopSignal, control: RunControl, reader: _Reader, context: contextvars.Context
 ) -> Callable[[], None]:
     """Return the handler: the first signal lets running steps end, the second does not wait for them."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def list_runs(console: Console, *, as_json: bool) -> int:
+def print_runs(console: Console, *, as_json: bool) -> int:
     """Print every run of ./runs, oldest first, with its problem, how it ended and its best kernel's figure."""
     found = [(run, record) for run in run_folders(RUNS) if (record := read_run(run)) is not None]
     listed = [_entry(run, record) for run, record in found]

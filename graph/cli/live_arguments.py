@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ridgeline.graph.cli.parser import Commands, Parser, describe
+from ridgeline.graph.cli.parser import Commands, Parser, describe_commands
 from ridgeline.graph.cli.values import word
 
 
@@ -26,7 +26,7 @@ def add_mailbox(commands: Commands[Parser]) -> None:
                 "file", type=word, nargs="?", default="-", help="Markdown, JSON or a kernel's source; - reads stdin"
             )
         action.add_argument("--json", action="store_true", help=json_help)
-    describe(actions)
+    describe_commands(actions)
 
 
 def add_steering(commands: Commands[Parser]) -> None:

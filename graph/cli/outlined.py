@@ -1,4 +1,4 @@
-"""What a problem asks of a kernel, told without running its reference for real: the signature, and who composes for it."""
+"""The outline of what a problem asks of a kernel, told without running its reference for real: the signature, the composer."""
 
 from __future__ import annotations
 

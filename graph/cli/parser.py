@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} ({self.prog} --help lists the {listed})\n")
 
 
-def describe(commands: Commands[Parser]) -> None:
+def describe_commands(commands: Commands[Parser]) -> None:
     """Begin the help of each command that has no description with what the list of commands says of it."""
     for listed in commands._choices_actions:  # noqa: SLF001 - argparse keeps these words nowhere else
         command, summary = commands.choices[listed.dest], listed.help or ""

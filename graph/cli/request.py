@@ -33,7 +33,7 @@ CALLS = {"model_timeout_s": "timeout_s", "model_attempts": "attempts"}
 """The options that change how models are called, by the names in the problem's `model_calls`."""
 
 
-def request_of(words: Words, *, problem: ProblemName | None, run_dir: Path | None, resume: bool) -> SearchRequest:
+def request_of_words(words: Words, *, problem: ProblemName | None, run_dir: Path | None, resume: bool) -> SearchRequest:
     """Return the request that these words make."""
     return SearchRequest(
         problem=problem,
@@ -117,7 +117,7 @@ def ignored_lines(words: Words, search: ResolvedSearch) -> list[str]:
     return lines
 
 
-def reference_lines(search: ResolvedSearch) -> list[str]:
+def reference_warning(search: ResolvedSearch) -> list[str]:
     """Return a warning before a replay runs a reference that nobody here wrote."""
     replay, replays_times = search.replay, search.replays_times
     if replay is None or not runs_foreign_reference(search.problem, search.target, replays_times=replays_times):

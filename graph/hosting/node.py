@@ -16,7 +16,7 @@ from langgraph.runtime import RunControl, Runtime
 from typing_extensions import TypedDict
 
 from ridgeline.graph.build import RECURSION_LIMIT, make_graph, thread_of
-from ridgeline.graph.hosting.outcome import HostedOutput, output_of, refusal
+from ridgeline.graph.hosting.outcome import HostedOutput, output_of, refused_output
 from ridgeline.graph.hosting.settings import HostedSearch, request_of
 from ridgeline.graph.hosting.thread import is_over, result_of_ended
 from ridgeline.graph.search.events import from_here, telling
@@ -41,7 +41,7 @@ that have not begun. The engine bounds what runs."""
 
 
 class HostedInput(TypedDict, total=False):
-    """What the node reads of a host's state."""
+    """The keys of a host's state that the node reads."""
 
     problem: str | dict[str, Any]  # in the place of the HostedSearch's
     max_rounds: int  # on a search that is over: extend it to this many rounds
@@ -148,4 +148,4 @@ async def _searched(
 
 def _refused(error: InputError | EngineError, request: SearchRequest | None) -> HostedOutput:
     run_dir = request.run_dir if request is not None else None
-    return refusal(error, str(run_dir.absolute()) if run_dir is not None and run_dir.is_dir() else None)
+    return refused_output(error, str(run_dir.absolute()) if run_dir is not None and run_dir.is_dir() else None)

@@ -1,4 +1,4 @@
-"""What a search leaves in a host's state: a few values, and where the files are."""
+"""The few values that a search leaves in a host's state, and where its files are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class HostedError(TypedDict):
 
 
 class HostedOutput(TypedDict, total=False):
-    """What the node writes. All keys each time: what an earlier search of the thread left is replaced."""
+    """The keys that the node writes. All each time: what an earlier search of the thread left is replaced."""
 
     outcome: str  # how the search ended, or REFUSED or FAILED, which `error` explains
     reason: str  # in words, where a stop rule ended it
@@ -64,7 +64,7 @@ def output_of(result: SearchResult) -> HostedOutput:
     )
 
 
-def refusal(error: RidgelineError, run_dir: str | None) -> HostedOutput:
+def refused_output(error: RidgelineError, run_dir: str | None) -> HostedOutput:
     """Return the values of a search that an error ended; with a folder it can go on there."""
     told = ToldError.of(error)
     return HostedOutput(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """How one kernel was judged and timed; a kernel that fails is one too.
+    """One kernel as it was judged and timed; a kernel that fails is one too.
 
     Fields of time and speedup are None where the kernel is not `ok`. `speedup` is eager PyTorch's time / the kernel's.
     """
@@ -198,7 +198,7 @@ async def _judged(
     async with contextlib.AsyncExitStack() as stack:
         if engine is None:
             await asyncio.to_thread(check_machine, given.device, allow_unsafe=given.allow_unsafe)
-            opened = open_engine(given.device, allow_unsafe=given.allow_unsafe, on_wait=in_words(given.on_wait))
+            opened = open_engine(given.device, allow_unsafe=given.allow_unsafe, on_wait=wait_listener(given.on_wait))
             engine = await stack.enter_async_context(opened)
         stack.enter_context(users_reference(spec, target.device.kind.value))
         async for each in evaluate_files(engine, target, sources):
@@ -224,7 +224,7 @@ def _sources(kernels: Sequence[str | Path], language: str) -> list[tuple[Path, s
     return sources
 
 
-def in_words(on_wait: OnWait | None) -> Listener:
+def wait_listener(on_wait: OnWait | None) -> Listener:
     """Return a listener that tells `on_wait` in one line who has the device, and that it is free then."""
     told = ""  # what is waited for still, as far as was told
 

@@ -1,4 +1,4 @@
-"""What the tools answer: short records with absolute paths, whose schemas a client is given."""
+"""The answers of the tools: short records with absolute paths, whose schemas a client is given."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FoundKernel(BaseModel):
 
 
 class RunStatus(BaseModel):
-    """How far a run is."""
+    """A run's progress."""
 
     run: str = Field(description="the run's folder; every tool takes it, and its name too")
     name: str
@@ -123,7 +123,7 @@ class Answered(BaseModel):
 
 
 class Verdict(BaseModel):
-    """How one kernel was judged and timed; a kernel that fails is an answer too."""
+    """One kernel as it was judged and timed; a kernel that fails is an answer too."""
 
     status: str = Field(description="ok, or how it failed: compile_error, wrong, timeout, untrusted, …")
     reason_code: str

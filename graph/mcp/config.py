@@ -1,4 +1,4 @@
-"""What one server is told when it begins."""
+"""The configuration that one server is told when it begins."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from ridgeline.graph.mcp.config import ServerConfig
-from ridgeline.graph.mcp.messages import MOST_BYTES, refusal_of
+from ridgeline.graph.mcp.messages import MOST_BYTES, refusal_line
 from ridgeline.graph.mcp.server import RidgelineServer
 from ridgeline.tools.errors import InputError
 
@@ -37,7 +37,7 @@ App = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where to serve, and for whom."""
+    """The address to serve at, and for whom."""
 
     host: str = "127.0.0.1"
     port: int = 8377  # 0: a free one
@@ -191,7 +191,7 @@ class BodyGate:
         if body is None:
             await _answer(send, 413, f"a message has {MOST_BYTES >> 20} MiB at most", _TEXT)
             return
-        refusal = refusal_of(body)
+        refusal = refusal_line(body)
         if refusal is not None:
             await _answer(send, 400, refusal, (b"content-type", b"application/json"))
             return

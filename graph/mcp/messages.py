@@ -1,4 +1,4 @@
-"""What a client sends: a message of JSON-RPC, or the refusal that it gets for what is none.
+"""A message that a client sends, of JSON-RPC, or the refusal that it gets for what is none.
 
 The SDK answers neither a line that it cannot read nor one with half a character, so a client would wait for ever.
 """
@@ -18,7 +18,7 @@ MOST_BYTES = 64 * 2**20
 """Of one message: an answer has 2 MiB at most."""
 
 
-def refusal_of(given: bytes) -> str | None:
+def refusal_line(given: bytes) -> str | None:
     """Return the error that answers what is no message of JSON-RPC, as one line of JSON; None for a message.
 
     It bears the message's id where that can be told, so that the client's call ends.

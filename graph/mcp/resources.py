@@ -18,7 +18,7 @@ _URI = re.compile(r"ridgeline://runs/(?P<run>[^/]+)/(?P<part>\w+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What a resource holds."""
+    """The content of a resource."""
 
     text: str
     mime_type: str

@@ -69,7 +69,7 @@ def place_of(runs_dir: Path, named: str) -> Path:
     return runs_dir / path
 
 
-def list_runs(runs_dir: Path) -> RunList:
+def newest_runs(runs_dir: Path) -> RunList:
     """Return the newest runs of the folder."""
     folders = run_folders(runs_dir)
     newest = [(run, read_run(run)) for run in reversed(folders[-MOST_LISTED:])]

@@ -19,7 +19,7 @@ from ridgeline.tools.wording import did_you_mean
 
 
 class Limits(BaseModel):
-    """What a search may use; no further kernel once one is spent."""
+    """The limits of a search; no further kernel once one is spent."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -61,7 +61,7 @@ def new_run_dir(runs_dir: Path, problem: ProblemSpec, named: str) -> Path:
     return Path(os.path.abspath(run_dir))
 
 
-def words_of(*models: str, park: bool, budget: Limits | None, **settings: str | int | None) -> list[str]:
+def options_of(*models: str, park: bool, budget: Limits | None, **settings: str | int | None) -> list[str]:
     """Return the options of `ridgeline run`; of a value that is None, none."""
     limits = budget.model_dump() if budget else {}
     given = settings | {f"max_{name}": limit for name, limit in limits.items()}

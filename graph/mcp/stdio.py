@@ -18,7 +18,7 @@ import anyio
 from mcp.server.stdio import stdio_server
 
 from ridgeline.graph.mcp.config import ServerConfig
-from ridgeline.graph.mcp.messages import MOST_BYTES, refusal_of
+from ridgeline.graph.mcp.messages import MOST_BYTES, refusal_line
 from ridgeline.graph.mcp.server import RidgelineServer
 from ridgeline.tools.errors import InputError
 
@@ -128,7 +128,7 @@ class _Lines:
             while line := await self._reader.readline():
                 if not line.strip():
                     continue
-                refusal = refusal_of(line)
+                refusal = refusal_line(line)
                 if refusal is None:
                     yield line.decode("utf-8")
                 else:

@@ -31,8 +31,8 @@ from ridgeline.graph.mcp.children import Children
 from ridgeline.graph.mcp.config import ServerConfig
 from ridgeline.graph.mcp.judging import Judging
 from ridgeline.graph.mcp.mailbox import content_of, waiting_request
-from ridgeline.graph.mcp.runs import find, list_runs, uri_of
-from ridgeline.graph.mcp.starting import Limits, named_problem, new_run_dir, words_of
+from ridgeline.graph.mcp.runs import find, newest_runs, uri_of
+from ridgeline.graph.mcp.starting import Limits, named_problem, new_run_dir, options_of
 from ridgeline.graph.mcp.watching import Watching, found_in
 from ridgeline.graph.session.answering import give_answer
 from ridgeline.graph.session.argument_words import ARGUMENTS, MAX_ROUNDS
@@ -81,7 +81,7 @@ class Tools:
 
     async def list_runs(self) -> RunList:
         """List the newest runs of the server's folder with their states, also those begun by hand or by another server."""
-        return await asyncio.to_thread(list_runs, self._config.runs_dir)
+        return await asyncio.to_thread(newest_runs, self._config.runs_dir)
 
     async def start_search(
         self,
@@ -110,7 +110,7 @@ class Tools:
         spec = await asyncio.to_thread(named_problem, problem)
         run_dir = await asyncio.to_thread(new_run_dir, self._config.runs_dir, spec, run)
         shape = {"rounds": rounds, "ideas": ideas, "implementations": implementations}
-        options = words_of(*(models or ()), park=park, budget=budget, run_dir=str(run_dir), device=device, **shape)
+        options = options_of(*(models or ()), park=park, budget=budget, run_dir=str(run_dir), device=device, **shape)
         await self._children.start(run_dir, ["run", str(spec.path), *options], ctx.report_progress)
         return await self._watching.status(run_dir)
 
@@ -125,7 +125,7 @@ class Tools:
     ) -> RunStatus:
         """Go on with a search that was stopped, parked or killed, or whose budget was spent; nothing stored is repeated."""
         run_dir = await asyncio.to_thread(find, self._config.runs_dir, run)
-        options = words_of(park=park, budget=budget, resume=str(run_dir), rounds=rounds)
+        options = options_of(park=park, budget=budget, resume=str(run_dir), rounds=rounds)
         await self._children.start(run_dir, ["run", *options], ctx.report_progress)
         return await self._watching.status(run_dir)
 

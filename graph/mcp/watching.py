@@ -1,4 +1,4 @@
-"""How far a run is, and the wait for something new of it."""
+"""A run's progress, and the wait for something new of it."""
 
 from __future__ import annotations
 

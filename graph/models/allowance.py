@@ -19,13 +19,14 @@ from ridgeline.graph.models.prices import Tariff
 from ridgeline.graph.models.requests import IdeationRequest, Usage
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import OutOfBudget
+from ridgeline.tools.threads import run_whole
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.requests import KernelRequest
 
-Purpose = Literal["ideate", "write"]
+CallKind = Literal["ideate", "write"]
 """The part of a call's id that says what the call is for."""
 
 CHARACTERS_PER_TOKEN = 3
@@ -49,19 +50,19 @@ class Unsent:
     """A call that is to go into a batch."""
 
     id: str
-    purpose: Purpose
+    purpose: CallKind
     prompt: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """Which of a batch's calls are sent."""
+    """The calls of a batch that are sent."""
 
     held: dict[str, Mapping[str, float]] = field(default_factory=dict)  # the most that each may use
     refused: dict[str, OutOfBudget] = field(default_factory=dict)
 
 
-def purpose_of(request: IdeationRequest | KernelRequest) -> Purpose:
+def purpose_of(request: IdeationRequest | KernelRequest) -> CallKind:
     """Return what a request's call is for."""
     return "ideate" if isinstance(request, IdeationRequest) else "write"
 
@@ -72,7 +73,7 @@ def prompt_tokens(prompt: str) -> int:
 
 
 class Allowance:
-    """What the model calls of one search may still use."""
+    """The rest that the model calls of one search may still use."""
 
     def __init__(
         self, journal: Journal, budget: Budget | None = None, *, wall_used_s: Callable[[], float] = lambda: 0.0
@@ -122,7 +123,7 @@ class Allowance:
         return self.end(f"the {limit} of the budget's wall_s are used: no model is waited for any longer")
 
     @contextlib.asynccontextmanager
-    async def reserved(self, model_name: str, tariff: Tariff, purpose: Purpose, prompt: str) -> AsyncIterator[None]:
+    async def reserved(self, model_name: str, tariff: Tariff, purpose: CallKind, prompt: str) -> AsyncIterator[None]:
         """Hold what a call may use while the block runs; the journal has what it did use when the block ends.
 
         Waits while calls under way may leave room.
@@ -174,9 +175,9 @@ class Allowance:
             self._changed.notify_all()
 
     async def _estimates(
-        self, model_name: str, tariff: Tariff, purpose: Purpose, input_tokens: int
+        self, model_name: str, tariff: Tariff, purpose: CallKind, input_tokens: int
     ) -> dict[str, Estimate]:
-        seen = await asyncio.to_thread(self._journal.output_tokens, model_name, purpose)
+        seen = await run_whole(self._journal.output_tokens, model_name, purpose)
         cap = tariff.max_output_tokens or UNSEEN_OUTPUT_TOKENS
         most = min(cap, LONGER * int(seen["most"])) if seen["most"] else cap
         usages = [Usage(input_tokens=input_tokens, output_tokens=output) for output in (int(seen["usual"]), most)]
@@ -192,8 +193,8 @@ class Allowance:
         Raises:
             OutOfBudget: it does not fit, whatever the calls under way use, or beside batches that nobody is looking for.
         """
-        batched = await asyncio.to_thread(self._batched.held)
-        totals = await asyncio.to_thread(self._journal.totals)
+        batched = await run_whole(self._batched.held)
+        totals = await run_whole(self._journal.totals)
         spent = {"usd": totals.usd, "tokens": totals.tokens}
         fits = True
         for name, estimate in wanted.items():

@@ -49,7 +49,7 @@ def refusal_of(message: Any) -> str:
     return str(found[0]) if found else ""
 
 
-def advice_of(message: Any) -> str:
+def advice_without_text(message: Any) -> str:
     """Return what a model whose answer holds no text is told when it is asked once more."""
     if is_truncated(message):
         return "all of its tokens were used before any of the answer was written; think less and be brief"
@@ -74,7 +74,7 @@ def usage_of(message: Any) -> Usage:
     )
 
 
-def counted(stated: Usage, *, sent: str, text: str) -> Usage:
+def call_tokens(stated: Usage, *, sent: str, text: str) -> Usage:
     """Return a call's tokens: those that are stated, else as many as what was sent and answered has at most.
 
     A server that states none would be asked without end, whatever the budget.

@@ -117,7 +117,7 @@ def apply_edits(source: str, edits: Sequence[KernelEdit]) -> str:
 def edits_between(before: str, after: str) -> tuple[KernelEdit, ...]:
     """Return few lines that make one version of a source of another.
 
-    None where there are too many to compare: beyond MOST_LINES_COMPARED, or beyond `line_changes`.
+    Nothing where there are too many to compare: beyond MOST_LINES_COMPARED, or beyond `line_changes`.
     """
     old, new = before.split("\n"), after.split("\n")
     if len(old) + len(new) > MOST_LINES_COMPARED:

@@ -1,4 +1,4 @@
-"""What the model calls of a search will be, before the first is sent: calls, tokens and dollars, each as a range.
+"""The model calls of a search before the first is sent: calls, tokens and dollars, each as a range.
 
 The low end is a search without a failure whose models write short kernels; the high end one in which every branch needs
 all repairs, every round a second ask, and every reply thought. Both run all rounds: a stop rule may end a search earlier.

@@ -41,6 +41,7 @@ from ridgeline.tools.errors import OutOfBudget, RidgelineError, RunError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import again_id, part_id
 from ridgeline.tools.records.printable import encodable
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal
@@ -157,7 +158,7 @@ class JournalledModels:
                 if part > MOST_PARTS:
                     break
             further = part_id(call_id, part)
-            if await asyncio.to_thread(advice_given, self._journal, further, again_id(call_id)):
+            if await run_whole(advice_given, self._journal, further, again_id(call_id)):
                 break
             try:
                 rest = await self._reply(further, model_name, dataclasses.replace(request, partial=reply.text))
@@ -171,19 +172,19 @@ class JournalledModels:
 
     async def _reply(self, call_id: str, model_name: str, request: IdeationRequest | KernelRequest) -> Reply:
         """Return the reply of this call, from the journal when the reply arrived before."""
-        prompt = await asyncio.to_thread(render_request, request)
+        prompt = await run_whole(render_request, request)
         prompt_sha256 = hashlib.sha256(prompt.encode()).hexdigest()
-        stored = await asyncio.to_thread(self._journal.stored, call_id, prompt_sha256)
+        stored = await run_whole(self._journal.stored, call_id, prompt_sha256)
         if stored is not None:
             return _from_journal(stored)
-        if advice := await asyncio.to_thread(advice_given, self._journal, call_id, again_id(call_id)):
+        if advice := await run_whole(advice_given, self._journal, call_id, again_id(call_id)):
             raise NoText(f"{call_id} had no text, and was asked once more", advice=advice)
         model = self._pool.model(model_name)
         if isinstance(model, ReplayedModel):
             model = model.answering(call_id, request)
         if isinstance(model, LaterModel):
             return await self._later_reply(call_id, model, request, prompt=prompt, sha256=prompt_sha256)
-        kept = await asyncio.to_thread(self._texts.unread_answer, call_id)
+        kept = await run_whole(self._texts.unread_answer, call_id)
         if isinstance(model, BatchModel):
             kept = kept or await self._batched_answer(call_id, model, request, prompt=prompt, sha256=prompt_sha256)
             return await self._answer(call_id, model.chat, request, kept, has_waited=True)
@@ -191,8 +192,8 @@ class JournalledModels:
             logger.info("%s: its answer arrived in an earlier session", call_id)
             return await self._answer(call_id, model, request, kept)
         async with self._slots, self._room(model, request, prompt):
-            await asyncio.to_thread(self._texts.keep_prompt, prompt_sha256, prompt)
-            await asyncio.to_thread(
+            await run_whole(self._texts.keep_prompt, prompt_sha256, prompt)
+            await run_whole(
                 self._journal.begin,
                 call_id,
                 model=model.name,
@@ -217,8 +218,8 @@ class JournalledModels:
         It reserves no room in the budget and has no deadline: what an answer uses it states itself.
         """
         post = self.later.mailbox.post
-        waiting = await asyncio.to_thread(post, call_id, model, request, prompt=prompt, sha256=sha256)
-        stored = await (self.later.reply(waiting) if waiting else asyncio.to_thread(self._journal.stored, call_id))
+        waiting = await run_whole(post, call_id, model, request, prompt=prompt, sha256=sha256)
+        stored = await (self.later.reply(waiting) if waiting else run_whole(self._journal.stored, call_id))
         if stored is None:
             raise RunError(f"{self.later.mailbox.path}: {call_id} waits no more, and has no answer")
         return _from_journal(stored)
@@ -234,8 +235,8 @@ class JournalledModels:
     ) -> bytes:
         """Put a call among those that go into a batch, and return its answer as it arrived."""
         post = self.later.batches.post
-        await self.later.arrived(await asyncio.to_thread(post, call_id, model, request, prompt=prompt, sha256=sha256))
-        kept = await asyncio.to_thread(self._texts.unread_answer, call_id)
+        await self.later.arrived(await run_whole(post, call_id, model, request, prompt=prompt, sha256=sha256))
+        kept = await run_whole(self._texts.unread_answer, call_id)
         if kept is None:
             raise RunError(f"{self._journal.path}: {call_id} waits no more, and has no answer")
         return kept
@@ -267,7 +268,7 @@ class JournalledModels:
         """
         call = CallInHand(
             call_id=call_id,
-            keep=lambda body: asyncio.to_thread(self._texts.keep_answer, call_id, body),
+            keep=lambda body: run_whole(self._texts.keep_answer, call_id, body),
             kept=kept,
             left_s=self.allowance.left_s,
             is_stopping=self._is_stopping,
@@ -279,17 +280,17 @@ class JournalledModels:
                 reply = await self._send(model, request)
         except RidgelineError as error:
             usage = error.usage.to_json() if isinstance(error, ModelUnavailable) else None
-            await asyncio.to_thread(self._journal.fail, call_id, str(error), usage)
+            await run_whole(self._journal.fail, call_id, str(error), usage)
             if isinstance(error, OutOfBudget):
                 self.allowance.end(str(error))
             raise
         finally:
             self.sending -= 1
             IN_HAND.reset(token)
-        if has_waited and (begun := await asyncio.to_thread(self._journal.call, call_id)):
+        if has_waited and (begun := await run_whole(self._journal.call, call_id)):
             waited = dataclasses.replace(reply.usage, latency_s=seconds_since(begun["began_at"]))
             reply = dataclasses.replace(reply, usage=waited)
-        await asyncio.to_thread(self._journal.finish, call_id, _to_journal(reply))
+        await run_whole(self._journal.finish, call_id, _to_journal(reply))
         return reply
 
     async def _send(self, model: KernelModel, request: IdeationRequest | KernelRequest) -> Reply:

@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.models.answers import (
-    advice_of,
-    counted,
+    advice_without_text,
+    call_tokens,
     finish_reason,
     is_truncated,
     paid,
@@ -147,14 +147,16 @@ class LangChainModel:
             NoText, ReplyTooLong: the reply holds no text, or too much of it.
         """
         text = without_keys(text_of(message), self._keys)
-        usage = counted(usage_of(message), sent=sent, text=text[: self._policy.max_reply_chars])
+        usage = call_tokens(usage_of(message), sent=sent, text=text[: self._policy.max_reply_chars])
         if len(text) > self._policy.max_reply_chars:
             error = ReplyTooLong(self._policy.max_reply_chars, received_chars=len(text))
             error.usage = usage
             raise error
         if not text.strip():
             reason = refusal_of(message) or finish_reason(message)
-            raise NoText(f"{self._name} answered with nothing ({reason[:300]})", usage, advice=advice_of(message))
+            raise NoText(
+                f"{self._name} answered with nothing ({reason[:300]})", usage, advice=advice_without_text(message)
+            )
         raw = {"model": message.response_metadata.get("model_name", ""), "finish_reason": finish_reason(message)}
         return Reply(text=text, usage=self._priced(usage, latency_s), raw=raw, is_truncated=is_truncated(message))
 

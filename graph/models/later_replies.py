@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.models.prices import is_batch
 from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal
@@ -73,10 +74,10 @@ class LaterReplies:
             NotBegun: a stop was asked for meanwhile; the request waits on.
         """
         if self.waiting.is_deferred:
-            await asyncio.to_thread(self.mailbox.take_up)
+            await run_whole(self.mailbox.take_up)
         else:
             await self._answered(request)
-        stored = await asyncio.to_thread(self.journal.stored, request.id)
+        stored = await run_whole(self.journal.stored, request.id)
         if stored is None and self.waiting.is_deferred:
             raise ReplyPending(request)
         return stored
@@ -99,7 +100,7 @@ class LaterReplies:
         """Take up what has come, and send what waits for a batch; say whether a mailbox's file is still being written."""
         if at_once:
             await self.batches.look(is_quiet=True, at_once=True)
-        return (await asyncio.to_thread(self.mailbox.take_up)).is_unsettled
+        return (await run_whole(self.mailbox.take_up)).is_unsettled
 
     def _awaits_batches(self) -> bool:
         return any(is_batch(request.model) for request in self._requests.values())
@@ -150,7 +151,7 @@ class LaterReplies:
     async def _look(self) -> None:
         if self.is_stopping():
             raise NotBegun("a stop was asked for while replies were waited for")
-        waiting = await asyncio.to_thread(self._wait_still)
+        waiting = await run_whole(self._wait_still)
         self._tell(tuple(call_id for call_id in self._futures if call_id in waiting))
         for call_id, future in list(self._futures.items()):
             if call_id not in waiting and not future.done():

@@ -59,7 +59,7 @@ class BatchPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tariff:
-    """What is known of the cost of a model's calls before they are sent."""
+    """The cost of a model's calls, as far as it is known before they are sent."""
 
     price: Price | None = None
     max_output_tokens: int | None = None  # of one reply, as the provider is told; None: the provider's own limit

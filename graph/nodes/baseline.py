@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.results import Baselines
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -40,10 +40,10 @@ async def baseline(state: SearchState, context: SearchContext) -> SearchState:
     On an extended search everything is found in the archive and only the stop is lifted.
     """
     if max_rounds := state.get("max_rounds"):
-        await asyncio.to_thread(context.archive.save_run, RunRecord(max_rounds=max_rounds))
+        await run_whole(context.archive.save_run, RunRecord(max_rounds=max_rounds))
     await _describe(context)
     baselines = await _baselines(context)
-    context.facts = await asyncio.to_thread(device_table, context, baselines.floor)
+    context.facts = await run_whole(device_table, context, baselines.floor)
     await judge_seeds(context, await _seeds(context))
     standings = await judged_standings(context)
     elites = await ranked_elites(context, standings, context.plan(state.get("max_rounds")).elites)
@@ -83,8 +83,8 @@ async def _baselines(context: SearchContext) -> Baselines:
 async def _seeds(context: SearchContext) -> list[Candidate]:
     """Return the problem's seed kernels and the bank's."""
     return [
-        *await asyncio.to_thread(seed_candidates, context.problem, context.target),
-        *await asyncio.to_thread(_bank_candidates, context),
+        *await run_whole(seed_candidates, context.problem, context.target),
+        *await run_whole(_bank_candidates, context),
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from ridgeline.graph.certificate.certificate import Certificate, FailedBefore
 from ridgeline.graph.certificate.expected_time import PYTORCH_S, expected_s
 from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS, certify_candidate
 from ridgeline.graph.certificate.validity import is_to_be_given_again
-from ridgeline.graph.search.context import left_to_session
+from ridgeline.graph.search.context import EndedBy
 from ridgeline.graph.search.events import emit, note, warn
 from ridgeline.graph.search.ideas.blocks import work_of
 from ridgeline.graph.search.judging.compiled import join_compiled
@@ -68,7 +67,7 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
 
 async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
     """Return how the search ends; its certificate and its best kernel are stored."""
-    if (stored := await asyncio.to_thread(_stored, context)) is not None:
+    if (stored := await run_whole(_stored, context)) is not None:
         return stored
     if context.certifies:
         await _tell_begun(context)
@@ -87,8 +86,8 @@ async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
     )
     if outcome is SearchOutcome.NO_GAIN and stopped_by is not SearchOutcome.NO_GAIN:
         await tell_stop(context, Stop(outcome, "no certified kernel is faster than eager PyTorch"))
-    best = certifications.winner or await asyncio.to_thread(_fastest, context, standings)
-    await asyncio.to_thread(_store, context, certifications, elites, best, outcome)
+    best = certifications.winner or await run_whole(_fastest, context, standings)
+    await run_whole(_store, context, certifications, elites, best, outcome)
     return {
         "outcome": outcome.value,
         "certified": certifications.winner is not None,
@@ -99,7 +98,7 @@ async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
 
 async def _tell_begun(context: SearchContext) -> None:
     """Tell what comes before the first kernel's certificate and how long all of it may take; nothing where none is due."""
-    leaders = within_noise(await asyncio.to_thread(read_standings, context.archive))
+    leaders = within_noise(await run_whole(read_standings, context.archive))
     if not leaders:
         return
     pending = bool((await context.baselines()).pending)
@@ -125,9 +124,9 @@ async def _uncertified(state: SearchState, context: SearchContext, standings: li
         leaders = []
     best = next(iter(_in_order(leaders, [], standings)), None)
     outcome = outcome_of(state)
-    run_state = RunState(outcome) if context.finish is None else None
+    run_state = RunState(outcome) if context.ended_by is EndedBy.NOBODY else None
     best_id = best.candidate.id if best else None
-    await asyncio.to_thread(context.archive.save_run, RunRecord(state=run_state, best_id=best_id or ""))
+    await run_whole(context.archive.save_run, RunRecord(state=run_state, best_id=best_id or ""))
     return {
         "outcome": outcome.value,
         "certified": False,
@@ -191,7 +190,7 @@ def _store(
         context.archive.save_certificate(told.to_json(certifications.failures, outcome))
     if certifications.winner is not None:  # it stands whatever became of those behind it
         context.archive.drop_engine_failures(Purpose.CERTIFY, but=failed)
-    state = RunState(outcome) if context.finish is None else None
+    state = RunState(outcome) if context.ended_by is EndedBy.NOBODY else None
     context.archive.save_run(RunRecord(state=state, best_id=best.candidate.id if best else ""))
 
 
@@ -201,7 +200,7 @@ def _stored(context: SearchContext) -> SearchState | None:
     A host's search may have gone on with its earlier certificate still there.
     """
     certificate, best_id = context.archive.certificate(), context.archive.run().best_id
-    if context.finish is not left_to_session or best_id is None or is_to_be_given_again(context.archive):
+    if context.ended_by is not EndedBy.SESSION or best_id is None or is_to_be_given_again(context.archive):
         return None
     if certificate is None or certificate.outcome is None:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,6 @@ from ridgeline.graph.search.ideas.recombination import named_as_shown, pair_to_r
 from ridgeline.graph.search.ideas.user_ideas import user_drafts, users_ideas
 from ridgeline.graph.search.judging.compiled import begin_compiled
 from ridgeline.graph.search.ranking.elites import read_elites
-from ridgeline.graph.search.recorded_decisions import is_taken, nameable_kernels, recorded_shares, recorded_writer
 from ridgeline.graph.search.rounds.seeds import take_up_seeds
 from ridgeline.graph.search.rounds.stop_rules import Stop, outcome_state, tell_stop
 from ridgeline.graph.search.running.gathering import gather_or_cancel
@@ -35,6 +33,7 @@ from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import CallId, idea_id
 from ridgeline.tools.records.search import Idea
 from ridgeline.tools.records.vocabulary import SearchOutcome
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -56,7 +55,7 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     Branches of the last round that its budget left unwritten come first, when a resumed search has a larger one.
     """
     await begin_compiled(context)
-    await asyncio.to_thread(context.archive.save_run, RunRecord(stop_reason=""))  # a resumed search had one
+    await run_whole(context.archive.save_run, RunRecord(stop_reason=""))  # a resumed search had one
     plan = context.plan(state.get("max_rounds"))
     if left := await unwritten_branches(context, state):
         return _again(state, plan, left)
@@ -67,12 +66,12 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
         ideas = await _ideas(context, state, plan, round_)
     except OutOfBudget as over:
         return {**with_seeds, **await _over_budget(context, round_, str(over))}
-    await asyncio.to_thread(context.archive.add_ideas, ideas)
+    await run_whole(context.archive.add_ideas, ideas)
     branches = await _branches(context, plan, ideas, round_)
     _announce_round(plan, round_, ideas=len(ideas), branches=len(branches))
     for idea in ideas:
         _announce(idea)
-    stop = None if ideas else Stop(SearchOutcome.STALLED, _none_left(context))
+    stop = None if ideas else Stop(SearchOutcome.STALLED, context.decisions.why_no_idea(is_keyless=context.is_keyless))
     if stop:
         await tell_stop(context, stop)
     return {
@@ -84,12 +83,6 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
         "route": "",
         "finished": Overwrite([]),  # type: ignore[typeddict-item]  # empties a list that otherwise only grows
     }
-
-
-def _none_left(context: SearchContext) -> str:
-    if context.recorded is not None:
-        return "the recording has no further idea"
-    return "the offline model had no further idea" if context.is_keyless else "no model had a further idea"
 
 
 def _again(state: SearchState, plan: Plan, left: list[BranchPlan]) -> SearchState:
@@ -133,14 +126,14 @@ def _announce_round(plan: Plan, round_: int, *, ideas: int, branches: int) -> No
 
 async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_: int) -> list[Idea]:
     """Return this round's ideas: those already stored (this node ran before), the user's first, then the models'."""
-    stored = await asyncio.to_thread(context.archive.ideas, round_)
+    stored = await run_whole(context.archive.ideas, round_)
     if stored:
         return stored
     emit({"event": "ideation", "round": round_, "max_rounds": plan.told_rounds})
-    tried = await asyncio.to_thread(tried_ideas, context.archive)
+    tried = await run_whole(tried_ideas, context.archive)
     pair = await _pair_to_recombine(context, tried)
     elites = await read_elites(context, dict.fromkeys([*state.get("elites", []), *(pair or ())]))
-    begun = await asyncio.to_thread(context.archive.ideas)
+    begun = await run_whole(context.archive.ideas)
     told = await users_ideas(context, round_)
     usable = carried_out(context, told, round_)
     drafts = [(USER, draft) for draft in user_drafts(usable, begun, plan.ideas, elites)]
@@ -154,14 +147,14 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
         elites=elites,
         user_ideas=told,
         implementations=plan.implementations,
-        blocks=await asyncio.to_thread(building_blocks, context),
+        blocks=await run_whole(building_blocks, context),
         recombine=named_as_shown(pair, elites) if pair else None,
     )
     if request.count > 0:
         asked = context.ablation.of_ideas(request)
         drafts += await _new_drafts(context, asked, drafts, tried if context.ablation.has("novelty") else None)
     named = [draft for _, draft in drafts] if context.ablation.has("recombination") else []
-    known = await nameable_kernels(context, elites, round_, named) if named else {}
+    known = await context.decisions.nameable_kernels(elites, round_, named) if named else {}
     return [_idea(round_, n, model, draft, known) for n, (model, draft) in enumerate(drafts)]
 
 
@@ -169,7 +162,7 @@ async def _pair_to_recombine(context: SearchContext, tried: Sequence[TriedIdea])
     """Return the kernels that one of the round's ideas is to join; the offline model ranks such pairs itself."""
     if not context.ablation.has("recombination") or context.is_keyless:
         return None
-    return await asyncio.to_thread(pair_to_recombine, context.archive, tried)
+    return await run_whole(pair_to_recombine, context.archive, tried)
 
 
 async def _new_drafts(
@@ -191,12 +184,13 @@ async def _new_drafts(
         asked = dataclasses.replace(_after(request, accepted), count=missing, refused=tuple(refused))
         is_needed = not (attempt and [*taken, *accepted])
         answers = await _ask_pool(context, asked, attempt, is_needed=is_needed)
-        known = await nameable_kernels(context, request.elites, request.round, [draft for _, draft in answers])
+        proposed = [draft for _, draft in answers]
+        known = await context.decisions.nameable_kernels(request.elites, request.round, proposed)
         for model, answered in answers:
             draft = _of_known_parent(answered, known)
             is_new = tried is None or _is_new(draft, tried, [*taken, *accepted])
             others = [other for _, other in (*taken, *accepted)]
-            if is_taken(context, draft, request.round, others, is_new=is_new):
+            if context.decisions.is_taken(draft, request.round, others, is_new=is_new):
                 accepted.append((model, draft))
             else:
                 refused.append(draft.title)
@@ -245,9 +239,9 @@ async def _ask_pool(
 async def _ask_models(
     context: SearchContext, request: IdeationRequest, attempt: str, *, is_needed: bool
 ) -> list[Authored]:
-    outcomes = await asyncio.to_thread(author_outcomes, context.archive, request.round)
+    outcomes = await run_whole(author_outcomes, context.archive, request.round)
     rng_seed = context.derived_seed(request.round, "ideate", attempt)
-    shares = Counter(recorded_shares(context, request.round, attempt))
+    shares = Counter(context.decisions.shares(request.round, attempt))
     shares = shares or Counter(context.models.assign(request.count, outcomes, rng_seed))
     named = [name for name in context.models.names if shares[name]]
     asked = {name: dataclasses.replace(request, count=shares[name], recombine=None) for name in named}
@@ -315,11 +309,11 @@ def _idea(round_: int, number: int, model: str, draft: IdeaDraft, known: Mapping
 
 async def _branches(context: SearchContext, plan: Plan, ideas: Sequence[Idea], round_: int) -> list[BranchPlan]:
     """Return one branch per (idea, variation); the bandit says which model writes it."""
-    outcomes = await asyncio.to_thread(writer_outcomes, context.archive, round_)
+    outcomes = await run_whole(writer_outcomes, context.archive, round_)
     pairs = [(idea, variation) for idea in ideas for variation in range(plan.implementations)]
     names = context.models.assign(len(pairs), outcomes, context.derived_seed(round_, "branches"))
     return [
-        {"idea_id": idea.id, "variation": variation, "model": recorded_writer(context, idea, variation, name)}
+        {"idea_id": idea.id, "variation": variation, "model": context.decisions.writer(idea, variation, name)}
         for (idea, variation), name in zip(pairs, names, strict=True)
     ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.history.implementations import end_of
@@ -15,8 +14,8 @@ from ridgeline.graph.search.events import warn
 from ridgeline.graph.search.ideas.blocks import block_of
 from ridgeline.graph.search.judging.judging import failure_text, run_step, store
 from ridgeline.graph.search.ranking.elites import read_elite
-from ridgeline.graph.search.recorded_decisions import repair_or_end
 from ridgeline.graph.search.repairs.mending import Try, best_of, mended_words, read_tries
+from ridgeline.graph.search.way_on import repair_or_end
 from ridgeline.tools.errors import ModelError, NotBegun, OutOfBudget
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import attempt_id, write_id
@@ -24,6 +23,7 @@ from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
 from ridgeline.tools.records.vocabulary import Origin, Purpose, ReasonCode, Status
 from ridgeline.tools.steps import Step
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -50,13 +50,13 @@ async def write(state: BranchState, context: SearchContext) -> BranchState:
 async def _write(state: BranchState, context: SearchContext) -> BranchState:
     attempt = state.get("attempt", 0)
     candidate_id = attempt_id(state["idea_id"], state["variation"], attempt)
-    if stage := await asyncio.to_thread(_stage_of_stored, context.archive, candidate_id):
+    if stage := await run_whole(_stage_of_stored, context.archive, candidate_id):
         return move(state, candidate_id, stage)
     if over := exhausted(context.budget, await spent(context)):
         warn(f"{candidate_id}: not written: {over}")
         return {"stage": "done"}
     announce(state, candidate_id, "write")
-    idea = await asyncio.to_thread(context.archive.idea, state["idea_id"])
+    idea = await run_whole(context.archive.idea, state["idea_id"])
     request = await _request(context, state, idea, candidate_id)
     try:
         draft = await context.journalled_models.write(write_id(candidate_id), state["model"], request)
@@ -73,7 +73,7 @@ async def _write(state: BranchState, context: SearchContext) -> BranchState:
         await _store_unwritten(context, state, idea, candidate_id, f"{state['model']} wrote no kernel: {error}")
         return move(state, candidate_id, "done")
     candidate = _candidate(context, state, idea, candidate_id, draft.source)
-    await asyncio.to_thread(context.archive.add_candidate, candidate)
+    await run_whole(context.archive.add_candidate, candidate)
     return move(state, candidate_id, "compile")
 
 
@@ -129,7 +129,7 @@ def _stage_of_stored(archive: Archive, candidate_id: str) -> Stage | None:
 
 
 async def _request(context: SearchContext, state: BranchState, idea: Idea, candidate_id: str) -> KernelRequest:
-    failed = await asyncio.to_thread(_failed, context.archive, state)
+    failed = await run_whole(_failed, context.archive, state)
     if failed is not None and failed.is_unbuilt:  # its siblings with this error wait for this branch from here on
         context.sibling_repairs.begin(failed.signature, branch_of_state(state), state["model"])
     evaluation = failed.evaluation if failed else None
@@ -142,11 +142,11 @@ async def _request(context: SearchContext, state: BranchState, idea: Idea, candi
         parent=await read_elite(context, idea.parent_id),
         second_parent=await read_elite(context, idea.second_parent_id),
         plan=idea.plans[state["variation"]] if state["variation"] < len(idea.plans) else "",
-        block=await asyncio.to_thread(block_of, context, idea),
+        block=await run_whole(block_of, context, idea),
         failed_source=failed.candidate.source if failed else "",
         failure=_failure_words(failed) if failed else "",
         failure_code=evaluation.reason_code if evaluation else ReasonCode.NONE,
-        earlier=await asyncio.to_thread(_earlier, context.archive, state),
+        earlier=await run_whole(_earlier, context.archive, state),
     )
     return context.ablation.of_kernel(request)
 
@@ -192,7 +192,7 @@ async def _store_unwritten(
     context: SearchContext, state: BranchState, idea: Idea, candidate_id: str, reason: str
 ) -> None:
     """Record a branch whose model wrote no kernel, so that the failure of its idea has a reason."""
-    await asyncio.to_thread(context.archive.add_candidate, _candidate(context, state, idea, candidate_id, ""))
+    await run_whole(context.archive.add_candidate, _candidate(context, state, idea, candidate_id, ""))
     evaluation = Evaluation(
         key=f"unwritten:{candidate_id}",
         candidate_id=candidate_id,

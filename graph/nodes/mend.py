@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.branch import announce, branch_of_state, move
 from ridgeline.graph.search.budget import exhausted, spent
-from ridgeline.graph.search.recorded_decisions import has_repair, recorded_repair, repair_or_end
 from ridgeline.graph.search.repairs.mending import (
     Try,
     as_recorded,
@@ -18,9 +16,11 @@ from ridgeline.graph.search.repairs.mending import (
     with_edit_of,
     with_fix_its,
 )
+from ridgeline.graph.search.way_on import has_repair, repair_or_end
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import attempt_id, write_id
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -35,12 +35,12 @@ async def mend(state: BranchState, context: SearchContext) -> BranchState:
     attempt = state.get("attempt", 0)
     announce(state, state["candidate_id"], "mend")
     written = attempt_id(state["idea_id"], state["variation"], attempt)
-    tries = await asyncio.to_thread(read_tries, context.archive, written)
+    tries = await run_whole(read_tries, context.archive, written)
     last = tries[-1]
     if last.candidate.id != state["candidate_id"]:  # an earlier session stored it and was ended
         return move(state, last.candidate.id, "compile")
     asked = write_id(attempt_id(state["idea_id"], state["variation"], attempt + 1))
-    if await asyncio.to_thread(context.journal.call, asked) or exhausted(context.budget, await spent(context)):
+    if await run_whole(context.journal.call, asked) or exhausted(context.budget, await spent(context)):
         return await repair_or_end(state, context)
     try:
         mended = with_fix_its(tries) or await _as_siblings(state, context, tries)
@@ -49,7 +49,7 @@ async def mend(state: BranchState, context: SearchContext) -> BranchState:
     if mended is None:
         return await repair_or_end(state, context)
     logger.info("%s: made of %s without a call", mended.id, last.candidate.id)
-    await asyncio.to_thread(context.archive.add_candidate, mended)
+    await run_whole(context.archive.add_candidate, mended)
     return move(state, mended.id, "compile")
 
 
@@ -61,14 +61,14 @@ async def _as_siblings(state: BranchState, context: SearchContext, tries: list[T
     """
     if is_from_sibling(tries):
         return None
-    recorded, has_own_repair = await recorded_repair(state, context)
+    recorded, has_own_repair = await context.decisions.recorded_repair(state)
     if recorded is not None:
         return as_recorded(tries, recorded)
     if has_own_repair:
         return None
     signature, branch, model = best_of(tries).signature, branch_of_state(state), state["model"]
     repairs, can_ask = context.sibling_repairs, await has_repair(state, context)
-    repaired_id = repairs.repaired(signature) or await asyncio.to_thread(
+    repaired_id = repairs.repaired(signature) or await run_whole(
         find_repaired, context.archive, signature, state["round"], branch
     )
     repaired_id = repaired_id or repairs.repaired(signature)  # which it may have become meanwhile
@@ -77,4 +77,4 @@ async def _as_siblings(state: BranchState, context: SearchContext, tries: list[T
     repaired_id = repaired_id or await repairs.outcome(signature, model)
     if repaired_id is None:
         return None
-    return await asyncio.to_thread(with_edit_of, context.archive, tries, repaired_id)
+    return await run_whole(with_edit_of, context.archive, tries, repaired_id)

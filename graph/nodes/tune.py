@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.judging.judging import evaluate
+from ridgeline.graph.search.judging.judging import judge_candidate
 from ridgeline.graph.search.rounds.closing import close_round
 from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.graph.search.sources.tuning import (
@@ -29,6 +29,7 @@ from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin, Purpose
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -66,15 +67,15 @@ async def _sweep(context: SearchContext, state: SearchState, round_: int, trials
     not depend on another's, so no device waits for the builds or for the last measurement of a batch while there is another
     kernel to go on with.
     """
-    roots, shares = await asyncio.to_thread(_shared, context, state.get("elites", []), trials)
+    roots, shares = await run_whole(_shared, context, state.get("elites", []), trials)
     turns = asyncio.Semaphore(_at_once(context))
-    measured = await asyncio.to_thread(_count_ended, context, round_)
+    measured = await run_whole(_count_ended, context, round_)
     sweep = _Sweep(round=round_, trials=trials, measured=measured, turns=turns)
     await gather_or_cancel(
         *(_sweep_one(context, root, sweep, share) for root, share in zip(roots, shares, strict=True))
     )
     for root in roots:
-        done = await asyncio.to_thread(_tuned, context, round_)
+        done = await run_whole(_tuned, context, round_)
         others = sum(1 for candidate in done if root_id(candidate) != root.id)
         await _sweep_one(context, root, sweep, trials - others)
 
@@ -116,25 +117,25 @@ async def _sweep_one(context: SearchContext, root: Candidate, sweep: _Sweep, sha
     Points are stored before they are measured and evaluations are kept, so a resume measures what is missing and then
     goes on.
     """
-    base = await asyncio.to_thread(context.archive.evaluation, root.id)
+    base = await run_whole(context.archive.evaluation, root.id)
     tunables = parse_tunables(root.source)
     if not tunables or base is None or base.speedup is None:
         return
     rng_seed = context.derived_seed("tune", root.id)
     while not exhausted(context.budget, await spent(context)):
-        candidates, trial_by_id = await asyncio.to_thread(_points_so_far, context, root)
+        candidates, trial_by_id = await run_whole(_points_so_far, context, root)
         done = sum(1 for c in candidates if c.round == sweep.round)
         batch = [c for c in candidates if c.id not in trial_by_id]
         if not batch:
             count = max(0, min(BATCH, share - done))
             known = list(trial_by_id.values())
             points = next_points(tunables, known, base.speedup, rng_seed=rng_seed, planned=sweep.trials, count=count)
-            ids = await asyncio.to_thread(_free_ids, context, root, len(candidates), len(points))
+            ids = await run_whole(_free_ids, context, root, len(candidates), len(points))
             batch = [_point(root, sweep.round, i, p, tunables) for i, p in zip(ids, points, strict=True)]
         if not batch:
             return
         # One write for the batch: a resume would measure the points of a batch stored in part, and choose the rest by them.
-        await asyncio.to_thread(context.archive.add_candidates, batch)
+        await run_whole(context.archive.add_candidates, batch)
         await gather_or_cancel(*(_measure(context, candidate, sweep) for candidate in batch))
 
 
@@ -190,7 +191,8 @@ def _point(
 async def _measure(context: SearchContext, candidate: Candidate, sweep: _Sweep) -> None:
     """Measure one point when its turn comes; once the budget is used up, the point stays stored for a later session.
 
-    Raises NotBegun for a stop, and so does every later turn: the engine drops only what waits inside of it.
+    Raises:
+        NotBegun: a stop was asked for, and so of every later turn: the engine drops only what waits inside of it.
     """
     async with sweep.turns:
         if sweep.is_stopped:
@@ -198,7 +200,7 @@ async def _measure(context: SearchContext, candidate: Candidate, sweep: _Sweep) 
         if exhausted(context.budget, await spent(context)):
             return
         try:
-            ended = await evaluate(context, candidate, Purpose.TUNE)
+            ended = await judge_candidate(context, candidate, Purpose.TUNE)
         except NotBegun:
             sweep.is_stopped = True
             raise

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.allowance import used_words
 from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class Consumption:
     """Consumption of one search over all its sessions."""
 
     usd: float
@@ -49,14 +49,14 @@ def _charge(context: SearchContext, entry_id: str, *, took_s: float, on_device_s
     context.archive.charge(entry_id, cpu_s=took_s - gpu_s, gpu_s=gpu_s, wall_s=took_s, what=what)
 
 
-async def spent(context: SearchContext) -> Spent:
+async def spent(context: SearchContext) -> Consumption:
     """Return the consumption by the journal, the ledger and the clock."""
-    return await asyncio.to_thread(_spent, context)
+    return await run_whole(_spent, context)
 
 
-def _spent(context: SearchContext) -> Spent:
+def _spent(context: SearchContext) -> Consumption:
     calls, ledger = context.journal.totals(), context.archive.ledger_totals()
-    return Spent(
+    return Consumption(
         usd=calls.usd,
         tokens=calls.tokens,
         wall_s=context.wall_s,
@@ -65,7 +65,7 @@ def _spent(context: SearchContext) -> Spent:
     )
 
 
-def exhausted(budget: Budget, used: Spent) -> str:
+def exhausted(budget: Budget, used: Consumption) -> str:
     """Return the first budget that is used up, in words; "" while there is room in all."""
     for name in _LIMITS:
         limit = getattr(budget, name)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ridgeline.graph.models.allowance import Allowance
@@ -13,6 +13,7 @@ from ridgeline.graph.models.later_replies import ALIVE, LaterReplies, Waiting
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import Subject
+from ridgeline.graph.search.decisions import LiveDecisions
 from ridgeline.graph.search.families import family_of
 from ridgeline.graph.search.repairs.sibling_repairs import SiblingRepairs
 from ridgeline.graph.search.running.measuring import Measuring
@@ -21,6 +22,7 @@ from ridgeline.graph.search.shape.ablation import Ablation
 from ridgeline.graph.search.shape.plan import Plan, derived_seed, make_plan
 from ridgeline.tools.build.interfaces import entry_declaration, problem_header
 from ridgeline.tools.errors import EngineError, NotBegun, RunError
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from ridgeline.checkpoints.bank import Bank
     from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.pool import ModelPool
-    from ridgeline.graph.models.recorded_answers import Answers
+    from ridgeline.graph.search.decisions import Decisions
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
     from ridgeline.tools.engine import Task
     from ridgeline.tools.records.problem import DescribedTarget, DeviceFact, Target
@@ -40,6 +42,17 @@ R = TypeVar("R")
 
 Finish: TypeAlias = "Callable[[SearchContext, RunState], object]"
 """Called by `certify` to write a run's files; until they exist, the search can be resumed."""
+
+
+class EndedBy(Enum):
+    """Who writes a run's files and stores how its search ended."""
+
+    SESSION = "session"
+    """The session that runs the graph, when that has ended."""
+    HOST = "host"
+    """`certify` by the context's `finish`, since a host runs the graph."""
+    NOBODY = "nobody"
+    """Nobody writes files; `certify` stores how the search ended."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,11 +84,14 @@ class SearchContext:
     working: WorkingTime = field(default_factory=WorkingTime)
     ideas_not_tried: set[str] = field(default_factory=set)  # the user's, of which this session was warned
     certifies: bool = True  # False: its times are replayed, and nothing can be measured again
-    recorded: Answers | None = None  # in a replay: what was
-    finish: Finish | None = None  # writes the run's files; None: nobody does, and `certify` stores how it ended
+    decisions: Decisions = field(default_factory=LiveDecisions)
+    ended_by: EndedBy = EndedBy.NOBODY
+    finish: Finish | None = None  # of a search that is ended by its host, and of no other
     thread_id: str | None = None  # of the host's thread that runs it, once one has begun
 
     def __post_init__(self) -> None:
+        if (self.finish is not None) != (self.ended_by is EndedBy.HOST):
+            raise ValueError(f"a search that is ended by {self.ended_by.value} has finish={self.finish!r}")
         self.sibling_repairs = SiblingRepairs(is_stopping=self.is_stopping)
         allowance = Allowance(self.journal, self.budget, wall_used_s=lambda: self.wall_s)
         later = LaterReplies(
@@ -169,7 +185,7 @@ class SearchContext:
         Raises:
             EngineError: the baseline node did not run yet.
         """
-        found = await asyncio.to_thread(self.archive.baselines)
+        found = await run_whole(self.archive.baselines)
         if found is None:
             raise EngineError(f"{self.problem.name}: the baselines were not measured yet")
         return found
@@ -214,7 +230,3 @@ def subject_of(target: DescribedTarget, facts: tuple[DeviceFact, ...] = ()) -> S
         description=target.description,
         facts=facts,
     )
-
-
-def left_to_session(context: SearchContext, state: RunState) -> None:
-    """Write nothing: the session does when the graph has ended, and then stores how the search ended."""

@@ -201,7 +201,7 @@ class WarningEvent(TypedDict):
 
 
 class NoteEvent(TypedDict):
-    """What a reader may wonder about, and is as it should be."""
+    """A note on what a reader may wonder about, and is as it should be."""
 
     event: Literal["note"]
     message: str

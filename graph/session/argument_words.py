@@ -1,4 +1,4 @@
-"""What the arguments of a search mean, in the same words for a program, a host's form and an agent's tools."""
+"""The meaning of a search's arguments, in the same words for a program, a host's form and an agent's tools."""
 
 from __future__ import annotations
 

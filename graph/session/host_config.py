@@ -1,4 +1,4 @@
-"""What a host's LangGraph configuration gives a search: callbacks, tags, metadata and a name; nothing else of it.
+"""The part of a host's LangGraph configuration that a search gets: callbacks, tags, metadata and a name.
 
 A search that runs inside a node of a host's graph would otherwise be taken for a part of that graph: its checkpoints would
 go to the host's saver.

@@ -1,4 +1,4 @@
-"""How a session ends: what its archive stores then, and the run's files."""
+"""The end of a session: what its archive stores then, and the run's files."""
 
 from __future__ import annotations
 

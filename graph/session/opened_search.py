@@ -1,4 +1,4 @@
-"""What a session opens: the run folder, which it holds, the archive, this machine's engine, the seed bank.
+"""The things that a session opens: the run folder, which it holds, the archive, this machine's engine, the seed bank.
 
 Everything that waits for a disk does so in a thread: a host's event loop goes on.
 """
@@ -18,7 +18,7 @@ from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.models.later_replies import Waiting
 from ridgeline.graph.models.pool import ModelPool
-from ridgeline.graph.search.context import left_to_session
+from ridgeline.graph.search.context import EndedBy
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.first_record import begin, tell_beyond, tell_unpriced
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from langgraph.runtime import RunControl
 
     from ridgeline.graph.models.pool import AnyModel
-    from ridgeline.graph.search.context import Finish, SearchContext
+    from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import SearchEvent
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
     from ridgeline.tools.engine import Engine
@@ -77,7 +77,7 @@ async def hold(
                 engine=engine,
                 on_event=on_event,
                 stop=stop,
-                finish=left_to_session,
+                ended_by=EndedBy.SESSION,
                 interrupts=interrupts,
                 is_extended=is_extended,
             )
@@ -116,7 +116,7 @@ async def open_context(
     with contextlib.ExitStack() as stack:
         await entered(stack, lock_run(search.run_dir))
         opened = _open_locked(
-            search, engine=engine, on_event=on_event, stop=stop, finish=end_host_search, interrupts=interrupts
+            search, engine=engine, on_event=on_event, stop=stop, ended_by=EndedBy.HOST, interrupts=interrupts
         )
         async with opened as context:
             try:
@@ -132,7 +132,7 @@ async def _open_locked(
     engine: Engine | None,
     on_event: OnEvent | None,
     stop: RunControl | None,
-    finish: Finish,
+    ended_by: EndedBy,
     interrupts: bool,
     is_extended: bool = False,
 ) -> AsyncIterator[SearchContext]:
@@ -140,6 +140,7 @@ async def _open_locked(
     from ridgeline.checkpoints.report.outputs import renew_report
     from ridgeline.graph.search.context import SearchContext, stored_target
     from ridgeline.graph.search.judging.compiled import end_compiled
+    from ridgeline.graph.search.recorded_decisions import decisions_of
     from ridgeline.graph.search.running.measuring import Measuring
     from ridgeline.graph.search.running.working_time import WorkingTime
     from ridgeline.tools.machine.load import cores_in_use
@@ -152,8 +153,7 @@ async def _open_locked(
         if engine is None:
             opened = _away_engine if search.away else _local_engine
             engine = await stack.enter_async_context(opened(search, on_event, stop))
-        archive = await asyncio.to_thread(Archive.open, search.run_dir / FILE_NAME, create=not search.resume)
-        stack.push_async_callback(run_whole, archive.close)
+        archive = await run_whole(_open_archive, search, stack)
         if search.replay is not None:
             await run_whole(search.replay.hand_over, search.run_dir, archive, resumes=search.has_begun)
         if is_extended:  # before `begin`: a kill in between leaves a search that is over and names no winner
@@ -161,6 +161,7 @@ async def _open_locked(
         wall_before_s = await run_whole(begin, archive, search)
         if search.has_begun:
             await run_whole(renew_report, search.run_dir, archive)
+        models = ModelPool(search.models)
         context = SearchContext(
             problem=search.problem,
             target=search.target,
@@ -174,7 +175,7 @@ async def _open_locked(
                 is_away=bool(search.away),
                 cores_in_use=cores_in_use if is_local else None,
             ),
-            models=ModelPool(search.models),
+            models=models,
             settings=search.settings,
             budget=search.budget,
             bank=await run_whole(_open_bank, search, stack),
@@ -182,13 +183,14 @@ async def _open_locked(
             working=WorkingTime(before_s=wall_before_s),
             waiting=Waiting(
                 is_deferred=interrupts,
-                is_parking=search.park and finish is left_to_session,
+                is_parking=search.park and ended_by is EndedBy.SESSION,
                 tell=on_requests(search.run_dir, on_event),
             ),
             is_stopping=is_stopping(stop),
             certifies=not search.replays_times,
-            recorded=search.replay.answers if search.replay else None,
-            finish=finish,
+            decisions=decisions_of(search.replay.answers if search.replay else None, archive, models),
+            ended_by=ended_by,
+            finish=end_host_search if ended_by is EndedBy.HOST else None,
         )
         tell_unpriced(context.models, on_event)
         tell_beyond(search, on_event)
@@ -249,6 +251,13 @@ def is_stopping(stop: RunControl | None) -> Callable[[], bool]:
 
 def _devices(search: ResolvedSearch) -> int:
     return len(machine.measuring_devices(search.device, search.target.device))
+
+
+def _open_archive(search: ResolvedSearch, stack: contextlib.AsyncExitStack) -> Archive:
+    """Return the run's archive; the stack closes it, also where this task was cancelled meanwhile."""
+    archive = Archive.open(search.run_dir / FILE_NAME, create=not search.resume)
+    stack.push_async_callback(run_whole, archive.close)
+    return archive
 
 
 def _open_bank(search: ResolvedSearch, stack: contextlib.AsyncExitStack) -> Bank | None:

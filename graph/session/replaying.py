@@ -94,7 +94,7 @@ class RecordedProblem(ProblemSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What a search replays."""
+    """A recorded search that is replayed."""
 
     path: Path  # where it was read
     origin: Path  # where it lay when the replay began
@@ -230,7 +230,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedReplay:
-    """What a request says of a replay."""
+    """A replay as a request asks for it."""
 
     path: Path | None
     has_times: bool

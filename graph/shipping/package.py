@@ -11,7 +11,7 @@ from ridgeline import __version__
 from ridgeline.checkpoints.storage.strict_json import finite, pretty
 from ridgeline.checkpoints.winner import Winner
 from ridgeline.graph.shipping.contract import make_build
-from ridgeline.graph.shipping.render import render, shipped_source, weights_source
+from ridgeline.graph.shipping.render import render_shipped, shipped_source, weights_source
 from ridgeline.tools.build.interfaces import architecture_list, problem_header
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Role
 
@@ -36,13 +36,13 @@ def package_files(winner: Winner, contract: dict[str, Any]) -> Files:
     name = contract["name"]
     names = _names(winner, contract)
     modules = (*_MODULES, *_OF_INTERFACE[winner.interface])
-    files = {f"{name}/{module}.py": render(f"package/{module}.py.j2", **names) for module in modules}
+    files = {f"{name}/{module}.py": render_shipped(f"package/{module}.py.j2", **names) for module in modules}
     files |= {f"{name}/{module}.py": shipped_source(module) for module in _SHIPPED[winner.interface]}
     if winner.interface is Interface.MODULE:
         files[f"{name}/_weights.py"] = weights_source()
     files |= {f"{name}/{file}": text for file, text in _kernel_files(winner, contract).items()}
     files |= {f"{name}/kernel.json": pretty(finite(contract))}
-    files |= {path: render(f"{path}.j2", **names) for path in ("pyproject.toml", "README.md", "LICENSE")}
+    files |= {path: render_shipped(f"{path}.j2", **names) for path in ("pyproject.toml", "README.md", "LICENSE")}
     return files
 
 
@@ -57,10 +57,10 @@ def hf_files(winner: Winner, contract: dict[str, Any]) -> Files:
     files |= {f"{folder}/problem.h": own.pop("problem.h")}
     files |= {f"torch-ext/{name}/reference.py": own.pop("reference.py")}
     files |= own
-    files |= {f"torch-ext/{name}/__init__.py": render("hf/__init__.py.j2", **names)}
-    files |= {"kernel.json": pretty(finite(contract)), "LICENSE": render("LICENSE.j2", **names)}
+    files |= {f"torch-ext/{name}/__init__.py": render_shipped("hf/__init__.py.j2", **names)}
+    files |= {"kernel.json": pretty(finite(contract)), "LICENSE": render_shipped("LICENSE.j2", **names)}
     for path in ("build.toml", "flake.nix", "CARD.md", "torch-ext/torch_binding.cpp", "torch-ext/torch_binding.h"):
-        files[path] = render(
+        files[path] = render_shipped(
             f"hf/{path.rpartition('/')[2]}.j2",
             **names,
             **_portable(winner),

@@ -44,7 +44,7 @@ def _environment() -> Environment:
     return environment
 
 
-def render(template: str, **names: Any) -> str:
+def render_shipped(template: str, **names: Any) -> str:
     """Return a template's text with these names."""
     return _environment().get_template(template).render(**names)
 

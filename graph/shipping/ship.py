@@ -38,7 +38,7 @@ _TAKEN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipRequest:
-    """What to ship, where to, and how."""
+    """A request to ship: what, where to, and how."""
 
     run: Path
     out: Path

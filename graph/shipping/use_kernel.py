@@ -10,7 +10,7 @@ from ridgeline.checkpoints.storage.own_files import replace_file
 from ridgeline.checkpoints.winner import Winner, winner_of
 from ridgeline.graph.shipping.contract import make_build
 from ridgeline.graph.shipping.foreign import expect_known_words
-from ridgeline.graph.shipping.render import render, weights_source
+from ridgeline.graph.shipping.render import render_shipped, weights_source
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role
@@ -43,7 +43,7 @@ def _script(winner: Winner) -> str:
     expect_known_words(winner)
     args, kind = winner.description.signature.args, winner.device.kind
     tensors = [a for a in args if a.kind is ArgKind.TENSOR]
-    return render(
+    return render_shipped(
         "use_kernel.py.j2",
         interface=winner.interface.value,
         language=winner.best.candidate.language,

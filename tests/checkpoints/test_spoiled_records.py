@@ -35,7 +35,7 @@ SHORT = len("null")
 MEASURED: dict[str, Record] = {
     "builds": Build(key="x", status=Status.OK),
     "verdicts": Verdict(status=Status.OK),
-    "timings": Timing(status=Status.OK),
+    "timings": Timing(status=Status.OK, median_ms=1.0),
     "profiles": Profile(bound="memory", fraction_of_floor=None, achieved_gbps=None, achieved_gflops=None),
     "comparisons": Comparison(ratio=2.0, ratio_ci95=(1.5, 2.5), first_ms=2.0, second_ms=1.0, blocks=3),
 }

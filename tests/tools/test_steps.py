@@ -53,7 +53,7 @@ def test_cached_build_took_no_time() -> None:
     build, verdict, timing = (
         Build(key="b", build_s=2.0, **ok),
         Verdict(verify_s=3.0, **ok),
-        Timing(benchmark_s=5.0, **ok),
+        Timing(median_ms=1.0, benchmark_s=5.0, **ok),
     )
     cached = Build(key="b", build_s=2.0, cached=True, **ok)
     of = {"candidate_id": "r1i0v0a0", "purpose": Purpose.SEARCH, "key": "k"}

@@ -84,7 +84,7 @@ class Compiler:
             DeviceError: this machine has no compiler for the device, or none that fits it.
         """
         refusal = refuse(task)
-        return Build.failed(refused_key(task, await self._find_toolchain()), refusal) if refusal else None
+        return Build.failed(refusal, key=refused_key(task, await self._find_toolchain())) if refusal else None
 
     async def _prepare(self, task: CompileTask) -> Build | Recipe:
         """Return the build of a task that is refused or cached, else the recipe."""

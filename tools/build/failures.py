@@ -10,11 +10,11 @@ from ridgeline.tools.build.messages import (
     explain_log,
     tells_of_cpu_limit,
     tells_of_error,
-    tells_of_kill,
 )
 from ridgeline.tools.build.ninja_batch import BuildOutcome
 from ridgeline.tools.build.recipe import Recipe
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.machine.kills import tells_of_kill
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.sandbox.process import Limit, parse_status

@@ -11,6 +11,7 @@ import signal
 from pathlib import Path
 
 from ridgeline.tools.machine.architecture import PLACES, place_of
+from ridgeline.tools.machine.kills import tells_of_kill
 from ridgeline.tools.machine.occupancy import LEAST_SHARED_BYTES, block_shared_bytes
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.printable import printable
@@ -35,13 +36,6 @@ _MEMORY_LIMIT = re.compile(
     r"out of memory|virtual memory exhausted|memory exhausted|Cannot allocate memory|std::bad_alloc"
 )
 """What a compiler prints at the limit, which refuses it memory. Whoever is killed met no limit: that is SIGKILL."""
-_KILLED = re.compile(
-    r"error: (Killed|Terminated) (signal terminated program|\(program) \w"  # the driver's, of its child
-    r"|collect2: fatal error: \w+ terminated with signal 9\b|\bdied due to signal 9\b"
-    r"|`ptxas` failed with error code -9\b|<Signals\.SIGKILL: 9>|process pool was terminated abruptly"  # Triton, inductor
-    r"|^Killed$",  # of the shell through which nvcc runs its programs
-    re.MULTILINE,
-)
 _AFTER_A_KILL = re.compile(r"nvcc fatal |candidate\.py:\d+: error: RuntimeError: Error building extension")
 """Errors of who started a compiler, which say no more than that it failed."""
 _LINKER_SUMMARY = "collect2: "  # says only that the linker failed
@@ -185,18 +179,10 @@ def explain_limit(log: str, *, file_bytes: int, memory_bytes: int) -> Finding | 
     return Finding(code=ReasonCode.COMPILER_FAILED, reason=f"the compiler was stopped: {limit}; {remedy}")
 
 
-def tells_of_kill(log: str) -> bool:
-    """Say whether a signal from outside ended a program of the compiler.
-
-    A source can print the same; it fails by another error then.
-    """
-    return _KILLED.search(log) is not None
-
-
 def tells_of_error(log: str) -> bool:
     """Say whether a message is an error by itself, and not what a killed program leaves to its parent."""
     told = (line for line in log.splitlines() if _ERROR.search(line))
-    return not all(_KILLED.search(line) or _AFTER_A_KILL.match(line) for line in told)
+    return not all(tells_of_kill(line) or _AFTER_A_KILL.match(line) for line in told)
 
 
 def tells_of_cpu_limit(log: str) -> bool:

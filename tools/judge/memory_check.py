@@ -60,4 +60,4 @@ def check_room(signature: Signature, *, kind: DeviceKind, memory_bytes: int) -> 
         BadReferenceError: it lacks room; one line with both figures and the remedy.
     """
     if lacking := lacking_room(signature, kind=kind, memory_bytes=memory_bytes):
-        raise BadReferenceError(f"reference.py: {lacking}")
+        raise BadReferenceError.of_text(f"{lacking}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Self, TypeVar
 
 from ridgeline.tools.errors import (
+    REFERENCE,
     BadReferenceError,
     DeviceLostError,
     EngineError,
@@ -200,7 +201,7 @@ class JudgeProcess:
         """Ask for one operation and return its reply.
 
         Raises:
-            RidgelineError: the judge's own failure, as the reply's code names it.
+            RidgelineError: the judge's own failure, as the reply tells it.
             TrustedProcessLost: the process went away or did not answer in time.
         """
         self.cont()
@@ -213,10 +214,8 @@ class JudgeProcess:
             raise self._ended(request)
         reply = self._understood(line, request)
         if isinstance(reply, Failed):
-            failure = reply.error()
-            if isinstance(failure, JudgeShortError):
-                failure.request = request
-            raise failure
+            failure = reply.error.as_exception()
+            raise JudgeShortError(str(failure), request) if isinstance(failure, JudgeShortError) else failure
         return reply
 
     def _understood(self, line: bytes, request: Request[R]) -> R | Failed:
@@ -229,8 +228,8 @@ class JudgeProcess:
             return decode_reply(line, request)
         except NotAReplyError as error:
             self._process.kill()
-            raise BadReferenceError(
-                f"reference.py: it wrote {line[:40].decode(errors='replace')!a} to a descriptor that is not its own, the "
+            raise BadReferenceError.of_text(
+                f"it wrote {line[:40].decode(errors='replace')!a} to a descriptor that is not its own, the "
                 "judge's connection; it may write to standard output and to files that it opened itself"
             ) from error
 
@@ -271,15 +270,15 @@ class JudgeProcess:
 
     def _ended_by_reference(self) -> BadReferenceError:
         how = self._exit()
-        where = hung_line(_end_of(self._hang_report), "reference.py")
+        where = hung_line(_end_of(self._hang_report), REFERENCE)
         if where is not None:
             return _hung(where, self._call_limit_s)
         lines = self._last_lines()
         last = f"; it last said: {lines[-1]}" if lines else ""
-        line = f"reference.py: it ended the process that ran it ({how}){last}; "
+        line = f"it ended the process that ran it ({how}){last}; "
         if self._process.returncode == -signal.SIGKILL:  # the kernel's choice when memory runs out
-            return _KilledError(f"{line}memory probably ran out: {no_room(self.device_kind)}")
-        return BadReferenceError(f"{line}it may neither exit nor crash")
+            return _KilledError.of_text(f"{line}memory probably ran out: {no_room(self.device_kind)}")
+        return BadReferenceError.of_text(f"{line}it may neither exit nor crash")
 
     def _crashed(self, op: str) -> JudgeDied:
         how, lines = self._exit(), self._last_lines()
@@ -303,22 +302,24 @@ def _with_figures(error: NoRoomError, problem: Target) -> NoRoomError:
     with contextlib.suppress(EngineError):
         needed = explain_no_room(problem.reference_source, problem.tolerance, problem.device)
         if needed:
-            return NoRoomError(f"reference.py: memory ran out: {needed}")
+            return NoRoomError.of_text(f"memory ran out: {needed}")
     return error
 
 
 def _too_late(request: Request[Any], timeout_s: float) -> RidgelineError:
     if isinstance(request, Load):
-        return BadReferenceError(
-            f"reference.py: not judged within {timeout_s:.0f} s: it is too slow here; make its sizes smaller"
+        return BadReferenceError.of_text(
+            f"not judged within {timeout_s:.0f} s: it is too slow here; make its sizes smaller"
         )
     return TrustedProcessLost(f"the judge did not answer {operation(type(request))} within {timeout_s:.0f} s")
 
 
 def _hung(where: str, limit_s: float) -> BadReferenceError:
-    part = f"reference.py: {where}" if where else "reference.py"
+    part = f"{where}: " if where else ""
     remedy = "mend an endless loop, make its sizes smaller, or raise call_timeout_s above"
-    return BadReferenceError(f"{part}: did not end within {limit_s:.0f} s; {remedy} {limit_s / 2:.0f} in problem.yaml")
+    return BadReferenceError.of_text(
+        f"{part}did not end within {limit_s:.0f} s; {remedy} {limit_s / 2:.0f} in problem.yaml"
+    )
 
 
 def _environment(problem: Target, cache_dir: Path) -> dict[str, str]:

@@ -1,56 +1,17 @@
-"""Replies of the judge: one record for each kind, and a code for each kind of failure."""
+"""Replies of the judge: one record for each kind."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-from ridgeline.tools.errors import (
-    BadReferenceError,
-    ContentsRefusedError,
-    DeviceError,
-    DeviceLostError,
-    EngineError,
-    JudgeShortError,
-    NoRoomError,
-    ProblemError,
-    RidgelineError,
-    TrustedProcessLost,
-)
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.error_map import ErrorMap
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.problem import ArgSpec, Description, SkippedTrial
 from ridgeline.tools.records.results import Trial
+from ridgeline.tools.records.told_error import ToldError
 from ridgeline.tools.records.vocabulary import PrecisionClass
-
-
-class JudgeFailureCode(StrEnum):
-    """Failure of an operation; selects the parent's exception."""
-
-    NO_ROOM = "no_room"
-    CONTENTS = "contents"
-    REFERENCE = "reference"
-    PROBLEM = "problem"
-    DEVICE = "device"
-    DEVICE_LOST = "device_lost"
-    JUDGE_LOST = "judge_lost"
-    SHORT = "short"
-    ENGINE = "engine"
-
-
-_RAISED: dict[JudgeFailureCode, type[RidgelineError]] = {  # a subclass before its base
-    JudgeFailureCode.NO_ROOM: NoRoomError,
-    JudgeFailureCode.CONTENTS: ContentsRefusedError,
-    JudgeFailureCode.REFERENCE: BadReferenceError,
-    JudgeFailureCode.PROBLEM: ProblemError,
-    JudgeFailureCode.DEVICE: DeviceError,
-    JudgeFailureCode.DEVICE_LOST: DeviceLostError,
-    JudgeFailureCode.JUDGE_LOST: TrustedProcessLost,
-    JudgeFailureCode.SHORT: JudgeShortError,
-    JudgeFailureCode.ENGINE: EngineError,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,18 +23,7 @@ class Done(Record):
 class Failed(Record):
     """The operation gave no result."""
 
-    code: JudgeFailureCode
-    message: str
-
-    @classmethod
-    def of(cls, error: RidgelineError) -> Failed:
-        """Return the reply for an error of the judge's own."""
-        code = next((c for c, kind in _RAISED.items() if isinstance(error, kind)), JudgeFailureCode.ENGINE)
-        return cls(code=code, message=str(error))
-
-    def error(self) -> RidgelineError:
-        """Return the exception that the parent raises."""
-        return _RAISED[self.code](self.message)
+    error: ToldError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

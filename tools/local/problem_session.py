@@ -162,7 +162,8 @@ class ProblemSession:
     def within_domain(self, measure: Callable[[], T]) -> T:
         """Return the result of `measure`, begun anew without contents that the reference turns out to refuse.
 
-        Raises whatever `measure` raises of other contents.
+        Raises:
+            Exception: as `measure` does of other contents.
         """
         return within_domain(self.judge, measure, before_again=self._forget_apart)
 

@@ -11,10 +11,6 @@ from pathlib import Path
 from ridgeline.tools.machine.devices import measurement_cores
 
 _AT_REST = "TtZX"  # stopped, traced, ended
-IDLE_SHARE = 0.05
-"""Share of one core above which a process without a request is at work behind the clock's back."""
-SPIN_S = 0.02
-"""After so long no thread spins any more that waited for its next piece of work: see python_env.py."""
 _LONGEST_STAT = 4096
 _RAN, _WAITED = 0, 1  # fields of /proc/PID/task/TID/schedstat
 _AFTER_COMMAND = 3  # proc_pid_stat(5): the list that follows "pid (command) " starts at field 3

@@ -20,9 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ridgeline.tools.build.messages import tells_of_kill
 from ridgeline.tools.build.toolchain import installed_version
-from ridgeline.tools.errors import EngineError, JudgeDied, NoRoomError, RidgelineError
+from ridgeline.tools.errors import EngineError, NoRoomError, RidgelineError
 from ridgeline.tools.judge.messages import PrepareMode
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.kept_records import read_kept
@@ -209,7 +208,7 @@ def _tried(mode: ReferenceMode, start_judge: StartJudge, settings: TimingSetting
         if eager is None:
             raise
         text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        was_killed = isinstance(error, JudgeDied | NoRoomError) or tells_of_kill(str(error))
+        was_killed = error.was_killed or isinstance(error, NoRoomError)
         return Baseline(
             name=mode, precision_class=PrecisionClass.FP32, median_ms=None, error=text, was_killed=was_killed
         )

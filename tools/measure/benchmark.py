@@ -59,13 +59,14 @@ def time_candidate(
     One that cannot be trusted has a status and a reason instead of figures. `collect` brings the candidate's outputs into
     the judge's memory, `cost` is what a block usually costs beside its calls, `observe` gives a GPU's state.
 
-    Raises whatever a side raises when it dies.
+    Raises:
+        Exception: as a side does when it dies.
     """
     started = time.perf_counter()
     ours = TimedCandidate(side=candidate, judge=judge, collect=collect, cost=cost, observe=observe)
     theirs = _trusted(reference, judge, observe)
     # who has outputs to collect is a runner of the same program
-    ours.costs_from = theirs.costs_from if collect else None
+    ours.costs_from = theirs if collect and theirs.is_apart else None
     try:
         warm_up(ours, theirs, settings)
         run = AlternatingRun(ours, theirs, settings)
@@ -178,9 +179,7 @@ def time_alone(
 
 
 def _trusted(side: ReferenceSide, judge: JudgeProcess, observe: Callable[[], GpuState] = GpuState) -> TimedSide:
-    timed = TimedSide(side=side, judge=judge, observe=observe)
-    timed.costs_from = timed if side.is_apart else None
-    return timed
+    return TimedSide(side=side, judge=judge, is_apart=side.is_apart, observe=observe)
 
 
 def _weigh_tickets(timed: TimedSide, side: ReferenceSide, planner: BlockPlanner) -> None:
@@ -213,5 +212,6 @@ def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Fl
         witness_ms=1e3 * median(b.own_s for b in ours.blocks),
         page_faults_per_call=sum(b.page_faults for b in ours.blocks) / calls,
         labels=tuple(labels),
-        clocks=usual_clocks([b.gpu for b in ours.blocks]) | ({"renewal_slowdown": slowdown} if slowdown else {}),
+        clocks=usual_clocks([b.gpu for b in ours.blocks]),
+        renewal_slowdown=slowdown or None,
     )

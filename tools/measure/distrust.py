@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
 from ridgeline.tools.judge.messages import Check, FindUnasked, VerifyInputs
 from ridgeline.tools.judge.process import JudgeProcess
-from ridgeline.tools.machine.process_use import IDLE_SHARE, SPIN_S, cpu_seconds, thread_count
+from ridgeline.tools.measure.behind_the_clock import late_threads, work_when_timed
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan
 from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
@@ -29,8 +28,6 @@ from ridgeline.tools.wording import counted
 WITNESS_RELATIVE = 0.10
 WITNESS_ABSOLUTE_S = 5e-6
 LATENCY_MARGIN = 2.0
-IDLE_TICKS_S = 0.02
-"""/proc counts user and system time in ticks of 10 ms: two of them may be rounding."""
 BUSY_S = 1e-3
 """A request of the judge's that does next to nothing takes 24 us on an idle GPU and took up to 0.54 ms; beside another
 process it waits for a time slice of 1 to 2 ms. The median over all blocks decides."""
@@ -87,8 +84,8 @@ class Inspector:
         """
         is_extra = plan.kind is BlockKind.EXTRA
         chosen = self.with_trial_contents(self.choose(plan.sets), timed, plan.sets, all_of_them=is_extra)
-        more = thread_count(timed.side.pid) - timed.threads
-        if more > 0:
+        more = late_threads(timed.side.pid, timed.threads)
+        if more:
             raise Distrusted(
                 ReasonCode.NEW_THREAD,
                 f"{counted(more, 'thread')} appeared after the warm-up; start every thread in the first call",
@@ -142,21 +139,14 @@ def error_words(trial: Trial) -> str:
 
 
 def expect_idle(side: Side, idle_s: float) -> None:
-    """Let a side run without a request and watch its processor time once waiting threads have gone to sleep.
+    """Let a side run without a request and watch its processor time.
 
     Raises:
         Distrusted: it is at work.
     """
-    side.cont()
-    time.sleep(SPIN_S)
-    before, started = cpu_seconds(side.pid), time.perf_counter()
-    time.sleep(idle_s)
-    used, waited = cpu_seconds(side.pid) - before, time.perf_counter() - started
-    if used > IDLE_SHARE * waited + IDLE_TICKS_S:
-        raise Distrusted(
-            ReasonCode.BACKGROUND_WORK,
-            f"used {used / waited:.0%} of a core while no call was running: work goes on after a call has returned",
-        )
+    found = work_when_timed(side, idle_s)
+    if found is not None:
+        raise Distrusted(found.code, found.reason)
 
 
 def slowdown_of(*sides: TimedSide) -> float:

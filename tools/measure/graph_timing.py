@@ -62,7 +62,8 @@ def time_graph(runner: Capturing, judge: JudgeProcess) -> float | None:
     Contents are renewed before every replay, so a graph of stale data gives a wrong output. The time is the runner's own
     clock: it informs, and is never a score.
 
-    Raises whatever the runner raises when it dies; a capture error inside a call ends the host too, as a CUDA error.
+    Raises:
+        Exception: as the runner does when it dies; a capture error inside a call ends the host too, as a CUDA error.
     """
     calls = min(CALLS, judge.problem.n_sets)
     if not runner.capture(range(calls)):

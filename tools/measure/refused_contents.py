@@ -28,7 +28,9 @@ def within_domain(
 ) -> T:
     """Return what `measure` gives; after contents that the reference refuses, measured anew without their kinds.
 
-    Raises whatever `measure` raises; also `ContentsRefusedError`, where the reference refuses nominal contents.
+    Raises:
+        ContentsRefusedError: the reference refuses nominal contents.
+        Exception: as `measure` does.
     """
     while True:
         try:

@@ -90,7 +90,9 @@ class TimedSide:
     judge: JudgeProcess  # renews the sets
     contender: int | None = None  # which one, where two candidates take turns
     cost: LoopCost = field(default_factory=LoopCost)  # of a block beside its calls
-    costs_from: TimedSide | None = None  # whose blocks cost as much as this side's, and whose own clock is believed
+    is_apart: bool = (
+        False  # the reference in a runner of its own, where requests cost time; else it is called in the judge
+    )
     threads: int = 0  # after the warm-up
     usual_call_s: float = 0.0  # after the warm-up
     blocks: list[Block] = field(default_factory=list)
@@ -98,7 +100,6 @@ class TimedSide:
     beside: list[Block] = field(default_factory=list)  # long blocks in turns with these, which do not count either
     slowdowns: list[float] = field(default_factory=list)  # before each block: see `renew`; 0 on a CPU
     waits_s: list[float] = field(default_factory=list)  # of the judge for a GPU, beside blocks that count; 0 on a CPU
-    extras: list[Block] = field(default_factory=list)  # blocks of wanted contents, which do not count: see coverage.py
     trial_sets: dict[int, str] = field(default_factory=dict)  # sets whose contents are a trial's since the last renewal
     parameter_kind: str = ""  # that of the parameters since then
     observe: Callable[[], GpuState] = GpuState  # a GPU's state now; unknown on a CPU
@@ -177,13 +178,15 @@ class TimedSide:
             parent_waited_s=parent_waited,
             ran_s=ran,
         )
-        kept = {
-            BlockKind.COUNTED: self.blocks,
-            BlockKind.SINGLE: self.singles,
-            BlockKind.BESIDE: self.beside,
-            BlockKind.EXTRA: self.extras,
-        }
-        kept[plan.kind].append(block)
+        match plan.kind:
+            case BlockKind.COUNTED:
+                self.blocks.append(block)
+            case BlockKind.SINGLE:
+                self.singles.append(block)
+            case BlockKind.BESIDE:
+                self.beside.append(block)
+            case BlockKind.EXTRA:  # its outputs were asked for, not its time: see coverage.py
+                pass
 
     def _used(self) -> tuple[float, ...]:
         """Return what the stopped side and the parent have used so far: page faults, waits for a core, processor time."""
@@ -213,7 +216,7 @@ class TimedSide:
 
     def call_s(self, block: Block, request_s: float | None = None) -> float:
         """Return one block's seconds per call; `request_s` is `usual_request_s()`, where the caller has it."""
-        if not self.is_candidate and self.costs_from is None:
+        if not self.is_candidate and not self.is_apart:
             return self._without_ticket(block.own_s)
         return self.waited_for_s(block, request_s)
 
@@ -231,20 +234,26 @@ class TimedSide:
 
         Those blocks leave the caches as the candidate's do. A request for nothing finds its own code still there.
         """
-        if self.costs_from is None or not self.costs_from.blocks:
-            return self.cost.request_s
-        return median(b.took.parent_s - b.took.own_s for b in self.costs_from.blocks)
+        costs_s = self._request_costs_s()
+        return median(costs_s) if costs_s else self.cost.request_s
 
     def least_request_s(self) -> float:
         """Return what a request costs at the least; of the same blocks as what it usually costs."""
-        if self.costs_from is None or not self.costs_from.blocks:
-            return self.cost.least_s
-        return min(b.took.parent_s - b.took.own_s for b in self.costs_from.blocks)
+        costs_s = self._request_costs_s()
+        return min(costs_s) if costs_s else self.cost.least_s
+
+    def _request_costs_s(self) -> list[float]:
+        trusted = self._alike()
+        return [b.took.parent_s - b.took.own_s for b in trusted.blocks] if trusted else []
+
+    def _alike(self) -> TimedSide | None:
+        """Return the trusted side whose requests and tickets cost as much as this side's, None where there is none."""
+        return self if self.is_apart else None
 
     @property
     def usual_ticket_s(self) -> float:
         """Return the cost of a ticket: that of a trusted side which runs the same loop, where there is one."""
-        return self.cost.ticket_s if self.costs_from is None else self.costs_from.cost.ticket_s
+        return (self._alike() or self).cost.ticket_s
 
 
 @dataclass(slots=True, kw_only=True)
@@ -254,4 +263,8 @@ class TimedCandidate(TimedSide):
     is_candidate: ClassVar[bool] = True
     side: CandidateSide
     collect: Collect | None = None
+    costs_from: TimedSide | None = None  # the trusted side whose requests and tickets cost as much as the candidate's
     coverage: Coverage = field(default_factory=Coverage)  # of its outputs that were graded
+
+    def _alike(self) -> TimedSide | None:
+        return self.costs_from

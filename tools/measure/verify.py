@@ -18,7 +18,8 @@ from ridgeline.tools.build.messages import explain_unloadable
 from ridgeline.tools.judge.messages import DetectChange, Examine, ExamineRepeat, Poison, Prepare
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.judge.replies import Graded, Missing, Same, Touched
-from ridgeline.tools.machine.process_use import IDLE_SHARE, SPIN_S, ProcessorTime, thread_count
+from ridgeline.tools.machine.process_use import thread_count
+from ridgeline.tools.measure.behind_the_clock import late_threads, work_when_verified
 from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again, trial_words
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.finding import Finding
@@ -30,8 +31,6 @@ from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.wording import counted
 
-_IDLE_WINDOW_S = 0.05
-_IDLE_LOOKS = 2
 _SETTLE_S = 0.05  # for work that went on behind an answer to show in the output
 _LONGEST_SETTLE_S = 4.0
 _LATE_CALLS = (24, 48)  # unexamined calls before the last examined one: "right for the first ten" is caught
@@ -268,13 +267,12 @@ class Verification:
     # ---------------------------------------------------------------------------------------------- behind the clock
 
     def _look_at_threads(self) -> Finding | None:
-        threads = thread_count(self._runner.pid)
-        warm = self._threads
-        self._threads = max(threads, warm)
-        if warm and threads > warm:
-            reason = f"{counted(threads - warm, 'new thread')} after the first calls: start threads once, or use OpenMP"
-            return Finding(code=ReasonCode.NEW_THREAD, reason=reason)
-        return None
+        self._threads = self._threads or thread_count(self._runner.pid)
+        more = late_threads(self._runner.pid, self._threads)
+        if not more:
+            return None
+        reason = f"{counted(more, 'new thread')} after the first calls: start threads once, or use OpenMP"
+        return Finding(code=ReasonCode.NEW_THREAD, reason=reason)
 
     def _background_work(self) -> Finding | None:
         """Say whether a bad output goes on changing after the answer."""
@@ -288,24 +286,13 @@ class Verification:
         return Finding(code=ReasonCode.BACKGROUND_WORK, reason=reason)
 
     def _look_at_idling(self, name: str) -> Finding | None:
-        """Watch what the process does when it has nothing to do; once more before it is blamed."""
-        share = 0.0
-        for _ in range(_IDLE_LOOKS):
+        """Watch what the process does when it has nothing to do."""
+
+        def call() -> None:
             self._judge.ask(Prepare(trial=name, set_index=self._set, nan=True))
             self._runner.run(self._set)
-            self._runner.cont()
-            time.sleep(SPIN_S)
-            share = self._idle_share()
-            self._runner.stop()
-            if share <= IDLE_SHARE:
-                return None
-        reason = f"idle between calls it uses {share:.0%} of a core: work goes on behind the clock"
-        return Finding(code=ReasonCode.BACKGROUND_WORK, reason=reason)
 
-    def _idle_share(self) -> float:
-        used, start = ProcessorTime(self._runner.pid), time.perf_counter()
-        time.sleep(_IDLE_WINDOW_S)
-        return used.seconds() / (time.perf_counter() - start)
+        return work_when_verified(self._runner, call)
 
     # --------------------------------------------------------------------------------------------------------- verdict
 

@@ -28,6 +28,7 @@ from ridgeline.tools.records.vocabulary import (
 SCHEMA_VERSION = 1
 BELIEVED_FROM = 0.95
 """Part of the floor below which a time is not believed: the ceiling is a measurement too."""
+_SLOWDOWN = "renewal_slowdown"
 QUARANTINE_ABOVE = 10.0
 """Times eager PyTorch; such a gain is labelled, and not believed before the audit's timings agree."""
 
@@ -128,13 +129,31 @@ class Baselines(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Build(Record):
-    """The compiler's result for one source."""
+class Outcome(Record):
+    """The end of one step of a candidate, or of all its steps: ok, or the finding that it ended with."""
+
+    status: Status  # that of the code
+    reason_code: ReasonCode = ReasonCode.NONE  # NONE where it is ok, and there alone
+    reason: str = ""  # interpreted, for a person or a model to act on
+
+    def __post_init__(self) -> None:
+        if self.status is self.reason_code.status:
+            return
+        if self.reason_code is ReasonCode.NONE:
+            raise ValueError(f"status {self.status} needs a reason code")
+        raise ValueError(f"reason code {self.reason_code} has status {self.reason_code.status}, not {self.status}")
+
+    @classmethod
+    def failed(cls, finding: Finding, **fields: Any) -> Self:
+        """Return how a candidate with this finding ended; `fields` are what else is known."""
+        return cls(status=finding.status, reason_code=finding.code, reason=finding.reason, **fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build(Outcome):
+    """The compiler's result for one source: ok, compile_error or refused."""
 
     key: str  # sha256 of source, generated header, flags, toolchain, architecture
-    status: Status  # ok, compile_error or refused
-    reason_code: ReasonCode = ReasonCode.NONE
-    reason: str = ""
     library_path: str | None = None  # the shared object, when ok
     flags: tuple[str, ...] = ()
     toolchain: str = ""
@@ -143,11 +162,6 @@ class Build(Record):
     fix_its: tuple[FixIt, ...] = ()  # what the compiler itself would change in the source
     build_s: float = 0.0
     cached: bool = False
-
-    @classmethod
-    def failed(cls, key: str, finding: Finding) -> Self:
-        """Return the build of a candidate with this finding."""
-        return cls(key=key, status=finding.status, reason_code=finding.code, reason=finding.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,12 +177,9 @@ class Trial(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict(Record):
+class Verdict(Outcome):
     """The result of verifying that a candidate computes what the reference computes."""
 
-    status: Status
-    reason_code: ReasonCode = ReasonCode.NONE
-    reason: str = ""  # interpreted, for a person or a model to act on
     rel_error: float | None = None  # the worst nominal trial's
     precision_class: PrecisionClass | None = None  # measured, not claimed
     trials: tuple[Trial, ...] = ()  # those that ran
@@ -180,11 +191,6 @@ class Verdict(Record):
     sandbox_tier: str = ""
     verify_s: float = 0.0  # from the start of its runner to the last comparison
     load_s: float = 0.0  # of it: until the runner stood ready with the candidate loaded
-
-    @classmethod
-    def failed(cls, finding: Finding) -> Self:
-        """Return the verdict of a candidate with this finding."""
-        return cls(status=finding.status, reason_code=finding.code, reason=finding.reason)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -203,13 +209,10 @@ def factor_of(trial: Trial) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing(Record):
+class Timing(Outcome):
     """A candidate's time, in alternation with eager PyTorch of its class."""
 
-    status: Status
-    reason_code: ReasonCode = ReasonCode.NONE
-    reason: str = ""
-    median_ms: float | None = None
+    median_ms: float | None = None  # where it is ok, and there alone
     p10_ms: float | None = None
     p90_ms: float | None = None
     samples: int = 0
@@ -225,11 +228,30 @@ class Timing(Record):
     came_along: tuple[str, ...] | None = None  # code not its own in its process after timing; None: not looked at
     graph_ms: float | None = None  # GPU, launch-bound: a call in a replayed CUDA graph; None: it cannot be captured
     skipped: tuple[SkippedTrial, ...] = ()  # kinds of contents that were left out, since the reference refused them
+    renewal_slowdown: float | None = (
+        None  # GPU: the judge's time to write a block's contents / its time with nobody there
+    )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as JSON; the slowdown lies among the clocks too, where earlier versions have it."""
+        told = super(Timing, self).to_json()
+        slowdown = {} if self.renewal_slowdown is None else {_SLOWDOWN: told[_SLOWDOWN]}
+        return told | {"clocks": told["clocks"] | slowdown}
 
     @classmethod
-    def failed(cls, finding: Finding) -> Self:
-        """Return the timing of a candidate with this finding."""
-        return cls(status=finding.status, reason_code=finding.code, reason=finding.reason)
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        clocks = data.get("clocks")
+        if isinstance(clocks, Mapping) and _SLOWDOWN in clocks:
+            others = {name: value for name, value in clocks.items() if name != _SLOWDOWN}
+            data = {_SLOWDOWN: clocks[_SLOWDOWN], **data, "clocks": others}
+        return super(Timing, cls).from_json(data)
+
+    def __post_init__(self) -> None:
+        super(Timing, self).__post_init__()
+        if self.status is Status.OK and self.median_ms is None:
+            raise ValueError("a timing that is ok needs a median")
+        if self.status is not Status.OK and (self.median_ms, self.reference_ms, self.speedup) != (None, None, None):
+            raise ValueError(f"a timing of status {self.status} has figures")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,15 +324,12 @@ class Profile(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation(Record):
+class Evaluation(Outcome):
     """All results for one candidate and one purpose."""
 
     key: str  # evaluation_key(): source, header, flags, toolchain, problem, device, judge version, purpose
     candidate_id: str
     purpose: Purpose
-    status: Status
-    reason_code: ReasonCode = ReasonCode.NONE
-    reason: str = ""
     build: Build | None = None
     verdict: Verdict | None = None
     timing: Timing | None = None
@@ -318,10 +337,12 @@ class Evaluation(Record):
     total_s: float = 0.0
 
     def __post_init__(self) -> None:
+        try:
+            super(Evaluation, self).__post_init__()
+        except ValueError as error:
+            raise ValueError(f"{self.candidate_id}: {error}") from None
         if self.status is Status.OK and (self.timing is None or self.timing.median_ms is None):
             raise ValueError(f"{self.candidate_id}: status ok needs a timing")
-        if self.status is not Status.OK and self.reason_code is ReasonCode.NONE:
-            raise ValueError(f"{self.candidate_id}: status {self.status} needs a reason code")
 
     @property
     def speedup(self) -> float | None:

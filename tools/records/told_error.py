@@ -42,14 +42,17 @@ class ToldError(Record):
 
     type: str  # a name of ERRORS
     message: str
+    was_killed: bool = False
 
     @classmethod
     def of(cls, error: RidgelineError) -> ToldError:
         """Return how another process is told of `error`: under the name of its closest class in the tree."""
         name = next(_NAMES[kind] for kind in type(error).__mro__ if kind in _NAMES)
-        return cls(type=name, message=str(error))
+        return cls(type=name, message=str(error), was_killed=error.was_killed)
 
     def as_exception(self) -> RidgelineError:
         """Return the error to raise here; a name that is not in the tree is an internal error."""
         kind = ERRORS.get(self.type)
-        return EngineError(f"{self.type}: {self.message}") if kind is None else kind(self.message)
+        if kind is None:
+            return EngineError(f"{self.type}: {self.message}")
+        return kind(self.message, was_killed=self.was_killed)

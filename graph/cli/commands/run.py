@@ -14,7 +14,7 @@ from ridgeline.graph.cli.arguments import NEWEST
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.estimate import search_estimate
 from ridgeline.graph.cli.foreground import run_shown
-from ridgeline.graph.cli.request import PROBLEM_SUFFIXES, ignored_lines, reference_lines, request_of
+from ridgeline.graph.cli.request import PROBLEM_SUFFIXES, ignored_lines, reference_warning, request_of_words
 from ridgeline.graph.cli.summary import resume_command
 from ridgeline.graph.session.options import RUNS, SearchRequest
 from ridgeline.problems.spec import FILE_NAME as PROBLEM
@@ -30,7 +30,7 @@ def execute(args: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{line}\n" for line in search_estimate(search))
         return 0
     console = make_console(stderr=args.json)
-    warnings = [*ignored_lines(vars(args), search), *reference_lines(search)]
+    warnings = [*ignored_lines(vars(args), search), *reference_warning(search)]
     result, stop = run_shown(console, search, warnings=warnings, is_plain=args.plain)
     if result is not None and args.json:
         sys.stdout.write(json.dumps(result.report) + "\n")
@@ -59,7 +59,7 @@ def _request(args: argparse.Namespace) -> SearchRequest:
         )
     if problem is not None and not is_resumed:
         _refuse_run(problem)
-    return request_of(vars(args), problem=problem, run_dir=run_dir, resume=is_resumed)
+    return request_of_words(vars(args), problem=problem, run_dir=run_dir, resume=is_resumed)
 
 
 def _refuse_run(problem: str) -> None:

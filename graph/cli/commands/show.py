@@ -38,7 +38,7 @@ from ridgeline.checkpoints.storage.database_kind import Kind, kind_of
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies, failures_of
 from ridgeline.graph.cli.console import make_console
-from ridgeline.graph.cli.listed_runs import list_runs
+from ridgeline.graph.cli.listed_runs import print_runs
 from ridgeline.graph.cli.merged_searches import is_merged, list_searches
 from ridgeline.graph.cli.profile_lines import origin_words, profile_lines, stored_profile
 from ridgeline.graph.cli.summary import (
@@ -71,7 +71,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.web:
         return _serve(console, args)
     if args.run is None:
-        return list_runs(console, as_json=args.json)
+        return print_runs(console, as_json=args.json)
     run, matches = _chosen(args.run)
     with Archive.open_read_only(run) as archive:
         if run.is_file() and is_merged(archive):

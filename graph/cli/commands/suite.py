@@ -30,8 +30,8 @@ from ridgeline.checkpoints.runs.suite import (
 from ridgeline.graph.cli import EXIT_PARKED
 from ridgeline.graph.cli.arguments import NEWEST
 from ridgeline.graph.cli.console import make_console
-from ridgeline.graph.cli.foreground import Stop, run_shown
-from ridgeline.graph.cli.request import SHAPE, request_of
+from ridgeline.graph.cli.foreground import StopSignal, run_shown
+from ridgeline.graph.cli.request import SHAPE, request_of_words
 from ridgeline.graph.cli.suite_options import RENEWED, check_options, given_options
 from ridgeline.graph.cli.summary import ridgeline_program
 from ridgeline.graph.session.machine import check_machine
@@ -50,7 +50,7 @@ def execute(args: argparse.Namespace) -> int:
     folder, suite = _planned(args, console)
     _check(folder, suite)
     console.print(f"suite of {counted(len(suite.rows), 'problem')}\nfolder {folder}", markup=False, soft_wrap=True)
-    stop = Stop()
+    stop = StopSignal()
 
     def search(row: Row, run_dir: Path, is_begun: bool) -> Ended:  # noqa: FBT001  the suite's own protocol
         resolved = _request(suite, row, run_dir, is_begun=is_begun).resolve()
@@ -72,7 +72,7 @@ def execute(args: argparse.Namespace) -> int:
     return _exit_code(ended, stop)
 
 
-def _exit_code(ended: Suite, stop: Stop) -> int:
+def _exit_code(ended: Suite, stop: StopSignal) -> int:
     if ended.state != "finished" and (code := stop.exit_code()) is not None:
         return code
     if any(row.state is RowState.FAILED for row in ended.rows):
@@ -84,7 +84,7 @@ def _request(suite: Suite, row: Row, run_dir: Path, *, is_begun: bool) -> Search
     """Return the request for one row's search; a search that has begun keeps its own settings and rounds."""
     kept = (*SHAPE, "rng_seed") if is_begun else ()
     words = {name: value for name, value in suite.options.items() if name not in kept}
-    return request_of(words, problem=row.problem, run_dir=run_dir, resume=is_begun)
+    return request_of_words(words, problem=row.problem, run_dir=run_dir, resume=is_begun)
 
 
 def _planned(args: argparse.Namespace, console: Console) -> tuple[Path, Suite]:

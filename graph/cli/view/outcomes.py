@@ -1,4 +1,4 @@
-"""How a candidate ended, in a few words."""
+"""A candidate's end in a few words."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class _Connection:
 
 
 class Connections:
-    """What is open. Of too many the one that waits longest makes room, so a new one is always served."""
+    """The open connections. Of too many the one that waits longest makes room, so a new one is always served."""
 
     def __init__(self, most: int, longest_wait_s: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Allow `most` connections, each of which may go without a whole request for `longest_wait_s`."""

@@ -1,4 +1,4 @@
-"""What is served of a run: its page and its state, rendered from the archive as it is.
+"""The pages that are served of a run: its page and its state, rendered from the archive as it is.
 
 The search measures times on the same machine meanwhile. So nothing is read again while the archive's files are the same,
 and rendering takes a tenth of one core at most: after it the last page stands for ten times as long as it took.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import FILE_NAME
 from ridgeline.checkpoints.runs.folders import find_run, is_locked, read_run, run_named
-from ridgeline.graph.library.agents.answers import Answer, search_answer, search_record
+from ridgeline.graph.library.agents.answers import PlainAnswer, search_answer, search_record
 from ridgeline.graph.library.agents.host import AnyStop, Host, host_of_call
 from ridgeline.graph.library.agents.offers import Offers
 from ridgeline.graph.session.arguments import checked, model_names
@@ -43,7 +43,7 @@ _CLAIMING = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What an agent asks for."""
+    """A search as an agent asks for it."""
 
     problem: str | None = None
     rounds: int | None = None  # None: the host's, else the problem's
@@ -93,7 +93,7 @@ class AgentSearch:
             resume_words=resume_words,
         )
 
-    async def run(self, wish: Wish, stop: RunControl | None = None) -> tuple[Answer, Answer]:
+    async def run(self, wish: Wish, stop: RunControl | None = None) -> tuple[PlainAnswer, PlainAnswer]:
         """Search, and return what a model is told and what a program may want.
 
         The search ends after its steps in flight once `stop` or the host's graph is asked to drain, and without them when
@@ -110,7 +110,7 @@ class AgentSearch:
 
     async def _run(
         self, request: SearchRequest, host: Host, stop: RunControl | None, *, shows_source: bool
-    ) -> tuple[Answer, Answer]:
+    ) -> tuple[PlainAnswer, PlainAnswer]:
         run_dir = request.run_dir or self.runs_dir
         tell = self._telling(host, run_dir)
         try:

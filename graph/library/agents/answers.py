@@ -1,4 +1,4 @@
-"""What an agent's model is told of a search and of a judged kernel: few figures with their words, as plain data."""
+"""The answers that an agent's model gets of a search and of a judged kernel: few figures with their words, as plain data."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ridgeline.graph.library.evaluation import Evaluation
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.tools.records.vocabulary import RunState
 
-Answer = dict[str, Any]
+PlainAnswer = dict[str, Any]
 """JSON's own types alone."""
 
 SOURCE_CHARS = 8000
 """Of a source that a model asked to see; the whole one is in its file."""
 
 
-def for_model(answer: Answer) -> str:
+def for_model(answer: PlainAnswer) -> str:
     """Return an answer as JSON."""
     return json.dumps(answer, ensure_ascii=False)
 
@@ -43,7 +43,7 @@ def _short(value: Any) -> Any:
     return [_short(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def search_answer(result: SearchResult, *, go_on: str, shows_source: bool = False) -> Answer:
+def search_answer(result: SearchResult, *, go_on: str, shows_source: bool = False) -> PlainAnswer:
     """Return how a search ended, its best kernel with figures, doubts and idea, and where everything lies.
 
     `go_on` says how the caller's agent goes on with this run.
@@ -52,7 +52,7 @@ def search_answer(result: SearchResult, *, go_on: str, shows_source: bool = Fals
     with Archive.open_read_only(run_dir) as archive:
         certificate, mechanism = archive.certificate(), _mechanism(archive, result.best_id)
         missing = "" if result.best_id else _why_none(archive)
-    answer: Answer = {
+    answer: PlainAnswer = {
         "problem": result.report["problem"],
         "state": result.state.value,
         "ended": ending(result.state, result.reason),
@@ -67,7 +67,7 @@ def search_answer(result: SearchResult, *, go_on: str, shows_source: bool = Fals
     return {name: _short(value) for name, value in answer.items()}
 
 
-def search_record(result: SearchResult) -> Answer:
+def search_record(result: SearchResult) -> PlainAnswer:
     """Return all that a program may want of a search: result.json, the paths, whether it is certified."""
     source_path = result.best_source_path
     return {
@@ -88,12 +88,12 @@ def search_words(answer: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def evaluation_answer(evaluation: Evaluation) -> Answer:
+def evaluation_answer(evaluation: Evaluation) -> PlainAnswer:
     """Return the verdict on one kernel; what does not apply is left out."""
     figures = ("speedup", "speedup_ci95", "median_ms", "reference_ms", "speedup_vs_best", "floor_ms")
     names = {"median_ms": "ms", "reference_ms": "pytorch_ms", "speedup_vs_best": "speedup_vs_fastest_pytorch"}
     checked = ("rel_error", "margin")
-    told: Answer = {
+    told: PlainAnswer = {
         "status": evaluation.status.value,
         "reason_code": evaluation.reason_code.value,
         "reason": evaluation.reason,
@@ -104,7 +104,9 @@ def evaluation_answer(evaluation: Evaluation) -> Answer:
     return {name: _short(value) for name, value in told.items() if value is not None}
 
 
-def _best(result: SearchResult, certificate: StoredCertificate | None, mechanism: str, *, shows_source: bool) -> Answer:
+def _best(
+    result: SearchResult, certificate: StoredCertificate | None, mechanism: str, *, shows_source: bool
+) -> PlainAnswer:
     best, source = result.report["best"], result.best_source or ""
     why = "" if result.certified else _why_uncertified(result, certificate)
     shown = {"source": source[:SOURCE_CHARS], "source_is_cut": len(source) > SOURCE_CHARS} if shows_source else {}

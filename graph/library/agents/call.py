@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from langchain_core.tools import StructuredTool, ToolException
 from langgraph.runtime import RunControl
 
-from ridgeline.graph.library.agents.answers import Answer
+from ridgeline.graph.library.agents.answers import PlainAnswer
 from ridgeline.graph.library.blocking import run_blocking
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.tools.errors import InputError, RidgelineError, one_line
@@ -26,7 +26,7 @@ A = TypeVar("A", bound="BaseModel")
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Message = tuple[str, Answer]
+Message = tuple[str, PlainAnswer]
 """A tool message's content and its artifact."""
 
 
@@ -51,12 +51,12 @@ def make_tool(
         return await work(stop, arguments.model_validate(given))
 
     async def call(*bare: Any, **given: Any) -> Message:
-        return await telling(called)(RunControl(), bare, given)
+        return await telling_model(called)(RunControl(), bare, given)
 
     def call_and_wait(*bare: Any, **given: Any) -> Message:
         stop = RunControl()
         drain = functools.partial(stop.request_drain, "interrupted") if drains else None
-        return run_blocking(telling(called)(stop, bare, given), drain=drain, note=lambda message: message[0])
+        return run_blocking(telling_model(called)(stop, bare, given), drain=drain, note=lambda message: message[0])
 
     return StructuredTool.from_function(
         func=call_and_wait,
@@ -75,7 +75,7 @@ def mistakes_in(arguments: type[BaseModel]) -> Callable[[Any], str]:
     return lambda error: explain_mistake(error.errors(), arguments, {})
 
 
-def telling(work: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+def telling_model(work: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
     """Return the coroutine function with Ridgeline's own errors as the one that a tool tells its model."""
 
     @functools.wraps(work)

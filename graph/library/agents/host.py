@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What a call finds around it; outside of a graph a stream that nobody reads, no control and no task."""
+    """The surroundings of a call; outside of a graph a stream that nobody reads, no control and no task."""
 
     write: Callable[[Any], None]  # to the host's custom stream
     control: RunControl | None

@@ -24,7 +24,7 @@ _STATED = re.compile(r"""(?:^|[{,])[ \t]*["']?reference["']?[ \t]*:""", re.MULTI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offers:
-    """What an agent may name."""
+    """The problems that an agent may name."""
 
     specs: Mapping[str, ProblemSpec] | None  # by name; None: every problem that ships, and any problem.yaml
 

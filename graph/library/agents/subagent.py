@@ -16,7 +16,7 @@ from langgraph.graph.message import add_messages
 from langgraph.runtime import RunControl
 
 from ridgeline.graph.library.agents.agent_search import AgentSearch
-from ridgeline.graph.library.agents.answers import Answer, search_words
+from ridgeline.graph.library.agents.answers import PlainAnswer, search_words
 from ridgeline.graph.library.agents.task_text import read_task
 from ridgeline.graph.library.blocking import run_blocking
 from ridgeline.graph.session.opened_search import OnEvent
@@ -34,7 +34,7 @@ DESCRIPTION = (
 
 
 class SubAgent(TypedDict):
-    """What deepagents takes as a sub-agent."""
+    """A sub-agent as deepagents takes it."""
 
     name: str
     description: str
@@ -47,7 +47,7 @@ class _Asked(TypedDict):
 
 class _Answered(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
-    structured_response: Answer | None  # None: the last message says what is missing, or what failed
+    structured_response: PlainAnswer | None  # None: the last message says what is missing, or what failed
 
 
 def subagent(
@@ -97,7 +97,7 @@ def subagent(
     return {"name": name, "description": description, "runnable": builder.compile(name=name)}
 
 
-async def _answer(search: AgentSearch, task: str, stop: RunControl | None) -> tuple[str, Answer | None]:
+async def _answer(search: AgentSearch, task: str, stop: RunControl | None) -> tuple[str, PlainAnswer | None]:
     """Return the answer in words and as data; words alone where the task cannot be done as it stands."""
     offers = search.offers
     try:

@@ -1,4 +1,4 @@
-"""What a task's text asks a search for, read by fixed rules: no model reads it.
+"""A task's text, read by fixed rules for what it asks a search: no model reads it.
 
 A key says it (`problem: softmax`, `rounds: 2`, `resume: RUN`). Without the key `problem`, the path of a problem.yaml in the
 text is taken, else the one name of a problem that stands in it.

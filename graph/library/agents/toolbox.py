@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.tools import StructuredTool
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.graph.library.agents.call import mistakes_in, telling
+from ridgeline.graph.library.agents.call import mistakes_in, telling_model
 from ridgeline.graph.search.judging.given_kernels import given_kernel
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
@@ -23,6 +23,7 @@ from ridgeline.tools.engine import DescribeTask
 from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.printable import encodable
 from ridgeline.tools.records.vocabulary import Origin
+from ridgeline.tools.threads import run_whole
 from ridgeline.tools.toolbox import make_source_toolbox
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ async def open_toolbox(
             await asyncio.to_thread(machine.check_machine, device)
             engine = await stack.enter_async_context(machine.open_engine(device))
         file = given or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ridgeline-"))) / "kernels.sqlite"
-        store = stack.enter_context(await asyncio.to_thread(Archive.open, file))
+        store = await run_whole(_open_archive, file, stack)
         with machine.users_reference(spec, target.device.kind.value):
             described = target.described(await engine.submit(DescribeTask(problem=target)))
 
@@ -71,13 +72,18 @@ async def open_toolbox(
         yield [_telling_errors(tool) for tool in make_source_toolbox(engine, store, described, keep)]
 
 
+def _open_archive(file: Path, stack: contextlib.AsyncExitStack) -> Archive:
+    """Return the archive in a file; the stack closes it, also where this task was cancelled meanwhile."""
+    return stack.enter_context(Archive.open(file))
+
+
 def _telling_errors(tool: BaseTool) -> BaseTool:
     if not isinstance(tool, StructuredTool) or tool.coroutine is None:
         return tool
     arguments = cast("type[BaseModel]", tool.get_input_schema())
     return tool.model_copy(
         update={
-            "coroutine": telling(_of_whole_texts(tool.coroutine)),
+            "coroutine": telling_model(_of_whole_texts(tool.coroutine)),
             "handle_tool_error": True,
             "handle_validation_error": mistakes_in(arguments),
         }

@@ -21,12 +21,13 @@ from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.graph.models.allowance import Unsent, purpose_of
 from ridgeline.graph.models.batch.faults import batch_fault, is_certain
 from ridgeline.graph.models.batch.model import MOST_CALLS, BatchModel
-from ridgeline.graph.models.batch.service import Line, Result, Seen, Stage
+from ridgeline.graph.models.batch.service import BatchStage, Line, Result, Seen
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.mailbox.request import WaitingRequest, seconds_since, stored_request
 from ridgeline.graph.models.retry import RATE_LIMITED, RETRYABLE_STATUS, first_line, retry_after_s, status_of
 from ridgeline.tools.errors import ModelError, RidgelineError, RunError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.threads import run_whole
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
@@ -61,14 +62,14 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Pause:
-    """When something is tried again, and how often it was in vain."""
+    """The time at which something is tried again, and how often it was in vain."""
 
     until_s: float = 0.0
     times: int = 0
 
 
 class Batches:
-    """What a search has at its providers' batch interfaces; one look at a time."""
+    """A search's batches at its providers; one look at a time."""
 
     def __init__(self, journal: Journal, allowance: Allowance, find_model: Callable[[str], object]) -> None:
         """Take `find_model`, which gives a model of this session by its name, or None."""
@@ -117,12 +118,12 @@ class Batches:
             ModelError: a provider refuses this key or model.
         """
         async with self._turn:
-            for batch in await asyncio.to_thread(self._calls.batches):
+            for batch in await run_whole(self._calls.batches):
                 model = self._find_model(batch.model)
                 if isinstance(model, BatchModel) and (at_once or self._is_time(batch.tag)):
                     await self._look_for(batch, model)
-            waiting = set(await asyncio.to_thread(self._journal.ids, "waiting"))
-            placed = {call_id for batch in await asyncio.to_thread(self._calls.batches) for call_id in batch.lines}
+            waiting = set(await run_whole(self._journal.ids, "waiting"))
+            placed = {call_id for batch in await run_whole(self._calls.batches) for call_id in batch.lines}
             self._asked = {call_id: asked for call_id, asked in self._asked.items() if call_id in waiting}
             unsent = [asked for call_id, asked in self._asked.items() if call_id not in placed]
             if unsent and (at_once or _is_gathered(unsent, is_quiet=is_quiet)):
@@ -153,7 +154,7 @@ class Batches:
             logger.warning("%s: no news of its batch: %s", model.name, first_line(error))
             self._pause(batch.tag, model)
             return
-        if seen is None or seen.stage is Stage.WORKING:
+        if seen is None or seen.stage is BatchStage.WORKING:
             self._pause(batch.tag, model)
             return
         await self._take_up(batch, model, seen)
@@ -164,10 +165,10 @@ class Batches:
         batch_id = await model.service.find(batch.tag, datetime.fromisoformat(batch.placed_at) - SKEW)
         if batch_id:
             logger.info("%s: the batch of %s was made before", model.name, counted(len(batch.lines), "request"))
-            await asyncio.to_thread(self._calls.name, batch.tag, batch_id)
+            await run_whole(self._calls.name, batch.tag, batch_id)
         elif is_shown:
             logger.warning("%s: a batch was not made: its requests are asked again", model.name)
-            await asyncio.to_thread(self._calls.release, list(batch.lines), were_sent=False)
+            await run_whole(self._calls.release, list(batch.lines), were_sent=False)
         return batch_id
 
     async def _give_up(self, batch: PlacedBatch, model: BatchModel, error: RidgelineError) -> None:
@@ -183,7 +184,7 @@ class Batches:
         for call_id in batch.lines:
             result = seen.results.get(call_id) or _unanswered(seen)
             if result.body is not None:
-                await asyncio.to_thread(self._keep, call_id, result.body)
+                await run_whole(self._keep, call_id, result.body)
             elif result.status in RETRYABLE_STATUS and batch.tries[call_id] + 1 < model.policy.attempts:
                 again.append(call_id)
             else:
@@ -191,7 +192,7 @@ class Batches:
         logger.info("%s: a batch of %s %s", model.name, counted(len(batch.lines), "request"), seen.stage)
         if again:
             logger.warning("%s: %s of it asked again", model.name, counted(len(again), "request"))
-            await asyncio.to_thread(self._calls.release, again, were_sent=True)
+            await run_whole(self._calls.release, again, were_sent=True)
             if seen.is_crowded:
                 self._pause(model.name, model)
 
@@ -202,7 +203,7 @@ class Batches:
     async def _end(self, call_id: str, error: RidgelineError) -> None:
         """End a call without an answer; the branch that asks for it gets the error."""
         self._ended[call_id] = error
-        await asyncio.to_thread(self._journal.fail, call_id, str(error))
+        await run_whole(self._journal.fail, call_id, str(error))
 
     # ------------------------------------------------------------------------------------------------- what is sent
 
@@ -220,10 +221,10 @@ class Batches:
         tag, wanted = uuid.uuid4().hex, [_unsent(asked) for asked in calls]
         async with self._allowance.admitted(model.name, model.tariff, wanted) as given:
             if given.held:
-                await asyncio.to_thread(self._calls.place, tag, datetime.now(UTC).isoformat(), given.held)
+                await run_whole(self._calls.place, tag, datetime.now(UTC).isoformat(), given.held)
         for call_id, refused in given.refused.items():
             self._ended[call_id] = refused
-            await asyncio.to_thread(self._calls.withdraw, call_id)
+            await run_whole(self._calls.withdraw, call_id)
         if given.held:
             await self._create(model, tag, [lines[call_id] for call_id in given.held])
 
@@ -234,7 +235,7 @@ class Batches:
         except Exception as error:  # noqa: BLE001  # as in `_look_for`
             await self._not_created(model, tag, [line.call_id for line in lines], error)
             return
-        await asyncio.to_thread(self._calls.name, tag, batch_id)
+        await run_whole(self._calls.name, tag, batch_id)
         self._pauses.pop(model.name, None)
         self._pause(tag, model)
         logger.info("%s: a batch of %s is with the provider: %s", model.name, counted(len(lines), "request"), batch_id)
@@ -242,7 +243,7 @@ class Batches:
     async def _not_created(self, model: BatchModel, tag: str, call_ids: Sequence[str], error: Exception) -> None:
         """Release a batch that its provider refused; one that may have been made is looked for by its tag."""
         if is_certain(error):
-            await asyncio.to_thread(self._calls.release, call_ids, were_sent=False)
+            await run_whole(self._calls.release, call_ids, were_sent=False)
             fault = batch_fault(model.name, error)
             if isinstance(fault, ModelError):
                 raise fault from error
@@ -251,10 +252,10 @@ class Batches:
             return
         logger.warning("%s: no batch was made yet: %s", model.name, first_line(error))
         if status_of(error) != RATE_LIMITED:
-            await asyncio.to_thread(self._calls.tried, tag, datetime.now(UTC).isoformat())
+            await run_whole(self._calls.tried, tag, datetime.now(UTC).isoformat())
             self._pause(tag, model)
             return
-        await asyncio.to_thread(self._calls.release, call_ids, were_sent=False)
+        await run_whole(self._calls.release, call_ids, were_sent=False)
         if self._pause(model.name, model, retry_after_s(error)) >= model.policy.attempts:
             for call_id in call_ids:
                 await self._end(call_id, ModelUnavailable(f"{model.name} did not answer: {first_line(error)}"))
@@ -287,8 +288,8 @@ def _unsent(asked: _Asked) -> Unsent:
 
 def _unanswered(seen: Seen) -> Result:
     """Return what came of a request that its batch says nothing of."""
-    if seen.stage is Stage.CANCELLED:
+    if seen.stage is BatchStage.CANCELLED:
         return Result(status=400, error="its batch was cancelled")
-    if seen.stage is Stage.FAILED:
+    if seen.stage is BatchStage.FAILED:
         return Result(status=RATE_LIMITED if seen.is_crowded else 400, error=seen.reason or "its batch failed")
     return Result(status=408, error=f"its batch {seen.stage} without an answer")

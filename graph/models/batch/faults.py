@@ -1,4 +1,4 @@
-"""What an error of a provider's batch interface comes to: told at once, or not known yet."""
+"""Errors of a provider's batch interface, as what each comes to: told at once, or not known yet."""
 
 from __future__ import annotations
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ridgeline.graph.models.batch.service import NAMED, UNREADABLE, Line, Result, Seen, Stage, stated_id
+from ridgeline.graph.models.batch.service import NAMED, UNREADABLE, BatchStage, Line, Result, Seen, stated_id
 
 KEY = "key"
 """The key of a request's metadata under which its call's id lies; Gemini does not always give the metadata back."""
 _STAGES = {
-    "JOB_STATE_SUCCEEDED": Stage.ENDED,
-    "JOB_STATE_PARTIALLY_SUCCEEDED": Stage.ENDED,
-    "JOB_STATE_EXPIRED": Stage.EXPIRED,
-    "JOB_STATE_CANCELLED": Stage.CANCELLED,
-    "JOB_STATE_FAILED": Stage.FAILED,
+    "JOB_STATE_SUCCEEDED": BatchStage.ENDED,
+    "JOB_STATE_PARTIALLY_SUCCEEDED": BatchStage.ENDED,
+    "JOB_STATE_EXPIRED": BatchStage.EXPIRED,
+    "JOB_STATE_CANCELLED": BatchStage.CANCELLED,
+    "JOB_STATE_FAILED": BatchStage.FAILED,
 }
 _STATUS = {1: 409, 2: 500, 4: 504, 5: 404, 7: 403, 8: 429, 10: 409, 13: 500, 14: 503, 16: 401}
 """HTTP's words for gRPC's: https://grpc.io/docs/guides/status-codes/ ."""
@@ -43,8 +43,8 @@ class GeminiBatches:
 
     async def look(self, batch_id: str, lines: Mapping[str, int]) -> Seen:
         job = await self._batches.get(name=batch_id)
-        stage = _STAGES.get(job.state.name if job.state else "", Stage.WORKING)
-        if stage is Stage.WORKING:
+        stage = _STAGES.get(job.state.name if job.state else "", BatchStage.WORKING)
+        if stage is BatchStage.WORKING:
             return Seen(stage=stage, results={})
         responses = (job.dest.inlined_responses if job.dest else None) or []
         at = {line: call_id for call_id, line in lines.items()}

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ridgeline.graph.models.batch.service import NAMED, UNREADABLE, Line, Result, Seen, Stage, stated_id
+from ridgeline.graph.models.batch.service import NAMED, UNREADABLE, BatchStage, Line, Result, Seen, stated_id
 
 TAG = "ridgeline"
 """The key of a batch's metadata under which its tag lies."""
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 _STAGES = {
-    "completed": Stage.ENDED,
-    "expired": Stage.EXPIRED,
-    "cancelled": Stage.CANCELLED,
-    "failed": Stage.FAILED,
+    "completed": BatchStage.ENDED,
+    "expired": BatchStage.EXPIRED,
+    "cancelled": BatchStage.CANCELLED,
+    "failed": BatchStage.FAILED,
 }
 _STATUS = {"batch_expired": 408, "batch_cancelled": 409}
 """HTTP's words for errors that OpenAI states without a response."""
@@ -49,8 +49,8 @@ class OpenAIBatches:
 
     async def look(self, batch_id: str, lines: Mapping[str, int]) -> Seen:
         batch = await self._client.batches.retrieve(batch_id)
-        stage = _STAGES.get(batch.status, Stage.WORKING)
-        if stage is Stage.WORKING:
+        stage = _STAGES.get(batch.status, BatchStage.WORKING)
+        if stage is BatchStage.WORKING:
             return Seen(stage=stage, results={})
         results: dict[str, Result] = {}
         for file_id in (batch.error_file_id, batch.output_file_id):

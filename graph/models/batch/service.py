@@ -16,8 +16,8 @@ NAMED = "ridgeline-"
 """Begins the name under which a provider keeps a batch; our tag follows."""
 
 
-class Stage(StrEnum):
-    """How far a provider is with a batch."""
+class BatchStage(StrEnum):
+    """The stage of a provider's work on a batch."""
 
     WORKING = "working"
     ENDED = "ended"
@@ -37,7 +37,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of one request: the body of its answer, or an error."""
+    """The result of one request: the body of its answer, or an error."""
 
     body: bytes | None = None
     status: int = 200  # as HTTP would have it
@@ -46,9 +46,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a provider says of a batch; `results` are complete once it works on it no more."""
+    """A provider's word of a batch; `results` are complete once it works on it no more."""
 
-    stage: Stage
+    stage: BatchStage
     results: Mapping[str, Result]  # by the call's id
     reason: str = ""  # why it failed
     is_crowded: bool = False  # it failed because the account has too much in batches; later it may fit

@@ -46,7 +46,7 @@ class _Stated(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class MailboxAnswer:
     """An answer that a model's reader reads; `text` is what the journal stores of it."""
 
     text: str
@@ -55,7 +55,7 @@ class Answer:
     usd: float | None = None  # as stated
 
 
-def read_answer(request: WaitingRequest, content: bytes, suffix: str = "") -> Answer:
+def read_answer(request: WaitingRequest, content: bytes, suffix: str = "") -> MailboxAnswer:
     """Return the answer in the content of a file whose name ends in `suffix`; "" is text without a name.
 
     Raises:
@@ -73,7 +73,7 @@ def read_answer(request: WaitingRequest, content: bytes, suffix: str = "") -> An
     return _read(request, text, _stated(_usage_of(text)))
 
 
-def read_value(request: WaitingRequest, value: Any) -> Answer:
+def read_value(request: WaitingRequest, value: Any) -> MailboxAnswer:
     """Return the answer in a value with which a host resumes: the text, the reply's object, or {"text": …, "usage": …}.
 
     Raises:
@@ -156,7 +156,7 @@ def _stated(values: Mapping[str, Any]) -> _Stated:
         raise RefusedAnswer(f"{'.'.join(str(part) for part in detail['loc'])}: {detail['msg']}") from None
 
 
-def _read(request: WaitingRequest, text: str, stated: _Stated) -> Answer:
+def _read(request: WaitingRequest, text: str, stated: _Stated) -> MailboxAnswer:
     if stated.id not in (None, request.id):
         raise RefusedAnswer(f"the answer says that it is to {stated.id[:_LONGEST_ID]}, the request is {request.id}")
     try:
@@ -165,7 +165,9 @@ def _read(request: WaitingRequest, text: str, stated: _Stated) -> Answer:
         raise RefusedAnswer(f"{' '.join(str(error).split())}; {_wanted(request)}") from None
     if isinstance(draft, KernelDraft) and ("\0" in draft.source or not draft.source.strip()):
         raise RefusedAnswer("the source is empty, or holds a NUL character")
-    return Answer(text=text, input_tokens=stated.input_tokens, output_tokens=stated.output_tokens, usd=stated.usd)
+    return MailboxAnswer(
+        text=text, input_tokens=stated.input_tokens, output_tokens=stated.output_tokens, usd=stated.usd
+    )
 
 
 def _wanted(request: WaitingRequest) -> str:

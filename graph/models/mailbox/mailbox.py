@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.checkpoints.storage.errors import record_errors
-from ridgeline.graph.models.mailbox.answers import Answer, RefusedAnswer, read_answer, read_value
+from ridgeline.graph.models.mailbox.answers import MailboxAnswer, RefusedAnswer, read_answer, read_value
 from ridgeline.graph.models.mailbox.folder import Drop, Folder
 from ridgeline.graph.models.mailbox.request import WaitingRequest, seconds_since, stem_of, stored_request
 from ridgeline.graph.models.prices import is_batch
@@ -34,8 +34,8 @@ _UNKNOWN = "no request of this run has this name; ridgeline mailbox list RUN nam
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """What a look into the folder found."""
+class MailboxLook:
+    """The findings of a look into the folder."""
 
     taken: tuple[str, ...] = ()  # ids of the requests that were answered
     is_unsettled: bool = False  # a file may still be written
@@ -112,12 +112,12 @@ class Mailbox:
         except (RefusedAnswer, RunError) as error:
             logger.warning("%s: an answer was not taken: %s", request.id, error)
 
-    def take_up(self) -> Look:
+    def take_up(self) -> MailboxLook:
         """Store the answers that lie whole in the folder; what is wrong with one is put beside it."""
         with self._lock:
             drops = [drop for drop in self._folder.drops() if drop not in self._seen]
             if not drops:
-                return Look()
+                return MailboxLook()
             refusals = self._refusals.copy()
             waiting = {request.stem: request for request in self.waiting()}
             answered = {stem_of(call_id) for call_id in self._journal.ids()} - waiting.keys()
@@ -133,7 +133,7 @@ class Mailbox:
                     answered.add(drop.stem)
             self._log_untold(self._refusals - refusals)
             is_unsettled = any(drop.stem in waiting and drop not in self._seen for drop in drops)
-        return Look(taken=tuple(taken), is_unsettled=is_unsettled)
+        return MailboxLook(taken=tuple(taken), is_unsettled=is_unsettled)
 
     def marked(self, pending: WaitingRequest, task: str) -> WaitingRequest | None:
         """Return the request that this task of a host's graph puts to its host; None when that one is answered.
@@ -184,14 +184,14 @@ class Mailbox:
         if untold:
             logger.warning("%s: %s more refused, which is not said beside each", self.path, counted(untold, "answer"))
 
-    def _checked(self, request: WaitingRequest, read: Callable[[], Answer]) -> Answer:
+    def _checked(self, request: WaitingRequest, read: Callable[[], MailboxAnswer]) -> MailboxAnswer:
         try:
             return read()
         except RefusedAnswer as error:
             self._journal.refuse(request.id, str(error))
             raise
 
-    def _store(self, request: WaitingRequest, answer: Answer, how: str) -> None:
+    def _store(self, request: WaitingRequest, answer: MailboxAnswer, how: str) -> None:
         usage = Usage(
             input_tokens=answer.input_tokens,
             output_tokens=answer.output_tokens,
@@ -227,7 +227,7 @@ def _why_not(name: str, call: Mapping[str, Any] | None, waiting: list[str]) -> s
     return f"no request {shown!r}{which}"
 
 
-def _usd(request: WaitingRequest, answer: Answer) -> float:
+def _usd(request: WaitingRequest, answer: MailboxAnswer) -> float:
     """Return the cost that an answer states, else that of its tokens where problem.yaml has a price."""
     if answer.usd is not None or request.price is None:
         return answer.usd or 0.0

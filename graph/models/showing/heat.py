@@ -1,4 +1,4 @@
-"""Where a source computes: each line's arithmetic by the loops around it, macros and the functions that it calls included.
+"""The places where a source computes: each line's arithmetic by the loops around it, macros and called functions included.
 
 Loops are told by the indentation, as people and models write them. Nothing is compiled, and a trip count that is no number
 counts as many.
@@ -43,7 +43,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heat:
-    """How much one function computes over all its calls."""
+    """The arithmetic of one function over all its calls."""
 
     own: float  # without the functions that it calls
     lines: tuple[float, ...]  # of each of its lines, with them

@@ -35,7 +35,7 @@ _WRITTEN = "as written"
 
 
 class Form(StrEnum):
-    """How much of a kernel is shown."""
+    """The form in which a kernel is shown: how much of it."""
 
     WHOLE = "whole"
     CUT = "cut"  # its hottest functions

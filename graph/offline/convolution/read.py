@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ridgeline.graph.offline.program import layout
-from ridgeline.graph.offline.program.graph import RESHAPES, Graph, Node, arguments_of, graph_of, is_contiguous
+from ridgeline.graph.offline.program.graph import RESHAPES, Graph, Node, arguments_of, graph_of, is_contiguous_argument
 from ridgeline.graph.offline.program.ir import NotCovered, NotOfFamily
 from ridgeline.graph.offline.text.epilogue import Epilogue, read_epilogue
 from ridgeline.tools.records.graph_ops import base_name
@@ -137,7 +137,7 @@ def _operands(
             raise NotCovered(f"an operand of the convolution that is computed first: {nodes[argument['node']]['op']}")
         if spec.dtype not in DTYPES or spec.dtype != node["dtype"]:
             raise NotCovered(f"a convolution of {spec.dtype} tensors")
-        if not is_contiguous(spec):
+        if not is_contiguous_argument(spec):
             raise NotCovered("an operand of the convolution that is not contiguous")
         if math.prod(spec.shape) >= 1 << 31:
             raise NotCovered("an operand of the convolution of 2^31 elements or more")
@@ -182,7 +182,7 @@ def _output(description: Description) -> ArgSpec:
     (output,) = description.signature.with_role(Role.OUTPUT)
     if output.dtype not in DTYPES:
         raise NotCovered(f"a {output.dtype} output")
-    if not is_contiguous(output):
+    if not is_contiguous_argument(output):
         raise NotCovered("an output that is not contiguous")
     if math.prod(output.shape) < 1:
         raise NotCovered("an empty output")

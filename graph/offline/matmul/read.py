@@ -9,7 +9,7 @@ from ridgeline.graph.offline.program import layout
 from ridgeline.graph.offline.program.elementwise import IDENTITIES
 from ridgeline.graph.offline.program.graph import RESHAPES, VIEWS, Graph, Node, arguments_of, graph_of
 from ridgeline.graph.offline.program.ir import NotCovered, NotOfFamily, Value
-from ridgeline.graph.offline.program.layout import View
+from ridgeline.graph.offline.program.layout import NodeView
 from ridgeline.graph.offline.program.read import Reader
 from ridgeline.graph.offline.text.epilogue import Epilogue, read_epilogue
 from ridgeline.tools.records.dtypes import element_bytes
@@ -135,7 +135,7 @@ def _operands(graph: Graph, description: Description, node: Node) -> tuple[Opera
     return found[0], found[1]
 
 
-def _operand(view: View, spec: ArgSpec, *, is_left: bool) -> Operand:
+def _operand(view: NodeView, spec: ArgSpec, *, is_left: bool) -> Operand:
     *lead, first, second = (0 if n == 1 else s for n, s in zip(view.shape, view.strides, strict=True))
     outer, k = (first, second) if is_left else (second, first)
     outer_size, k_size = (view.shape[-2], view.shape[-1]) if is_left else (view.shape[-1], view.shape[-2])
@@ -154,12 +154,12 @@ def _operand(view: View, spec: ArgSpec, *, is_left: bool) -> Operand:
     )  # fmt: skip
 
 
-def _matrix(graph: Graph, name: str) -> View:
+def _matrix(graph: Graph, name: str) -> NodeView:
     """Return an operand as a view of an argument; its leading dimensions may stay apart where no stride joins them."""
     node = _node(graph, name)
     operation, shape = base_name(node["op"]), tuple(node["shape"])
     if operation == "placeholder":
-        return View(base=name, shape=shape, strides=tuple(node["strides"]))
+        return NodeView(base=name, shape=shape, strides=tuple(node["strides"]))
     if operation in IDENTITIES.split():
         return _matrix(graph, node["args"][0]["node"])
     if operation not in VIEWS:

@@ -47,7 +47,7 @@ def arguments_of(graph: Graph, description: Description) -> dict[str, ArgSpec]:
     return arguments | {node: named[name] for node, name in graph["parameters"].items() if name in named}
 
 
-def is_contiguous(spec: ArgSpec) -> bool:
+def is_contiguous_argument(spec: ArgSpec) -> bool:
     """Tell whether an argument's elements lie in order without gaps."""
     return layout.is_contiguous(spec.shape, spec.strides or contiguous_strides(spec.shape))
 

@@ -10,7 +10,7 @@ from ridgeline.tools.records.dtypes import contiguous_strides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class NodeView:
     """A node seen through views. A computed node counts as contiguous in its own shape."""
 
     base: str
@@ -47,7 +47,7 @@ def collapse(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[tuple[int
     return merged
 
 
-def apply_view(operation: str, view: View, args: list[Any], shape: tuple[int, ...]) -> View | None:
+def apply_view(operation: str, view: NodeView, args: list[Any], shape: tuple[int, ...]) -> NodeView | None:
     """Return the view that a view operation makes of another, or None when `operation` is none.
 
     `args` are the operation's arguments after the tensor, `shape` is its result's.
@@ -65,13 +65,13 @@ def apply_view(operation: str, view: View, args: list[Any], shape: tuple[int, ..
     return None
 
 
-def _reshape(view: View, shape: tuple[int, ...]) -> View:
+def _reshape(view: NodeView, shape: tuple[int, ...]) -> NodeView:
     if is_contiguous(view.shape, view.strides):
         return replace(view, shape=shape, strides=contiguous_strides(shape))
     return _reshape_ones(view, shape)
 
 
-def _reshape_ones(view: View, shape: tuple[int, ...]) -> View:
+def _reshape_ones(view: NodeView, shape: tuple[int, ...]) -> NodeView:
     """Insert or drop dimensions of size 1, or split and merge dimensions as far as strides allow."""
     kept = collapse(view.shape, view.strides)
     strides: list[int] = []
@@ -88,7 +88,7 @@ def _reshape_ones(view: View, shape: tuple[int, ...]) -> View:
     return replace(view, shape=shape, strides=tuple(reversed(strides)))
 
 
-def _permute(operation: str, view: View, args: list[Any]) -> View:
+def _permute(operation: str, view: NodeView, args: list[Any]) -> NodeView:
     rank = len(view.shape)
     order = list(range(rank))
     if operation == "permute":
@@ -99,7 +99,7 @@ def _permute(operation: str, view: View, args: list[Any]) -> View:
     return replace(view, shape=tuple(view.shape[d] for d in order), strides=tuple(view.strides[d] for d in order))
 
 
-def _cut(operation: str, view: View, args: list[Any], shape: tuple[int, ...]) -> View:
+def _cut(operation: str, view: NodeView, args: list[Any], shape: tuple[int, ...]) -> NodeView:
     rank = len(view.shape)
     dim = (args[0] if args else 0) % rank
     start = int((args[1] if len(args) > 1 else 0) or 0)

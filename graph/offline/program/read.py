@@ -20,12 +20,12 @@ from ridgeline.graph.offline.program.graph import (
     Shape,
     arguments_of,
     graph_of,
-    is_contiguous,
+    is_contiguous_argument,
     number,
 )
 from ridgeline.graph.offline.program.grid import grid_of, is_reducing
 from ridgeline.graph.offline.program.ir import Builder, Load, NotCovered, Output, RowProgram, Space, Value
-from ridgeline.graph.offline.program.layout import View
+from ridgeline.graph.offline.program.layout import NodeView
 from ridgeline.graph.offline.program.reductions import COMPOSED, normalized
 from ridgeline.tools.records.dtypes import contiguous_strides
 from ridgeline.tools.records.graph_ops import base_name
@@ -63,7 +63,7 @@ class Reader:
     arguments: dict[str, ArgSpec]  # placeholder name -> argument
     results: tuple[ArgSpec, ...]
     builder: Builder
-    views: dict[str, View] = field(default_factory=dict)
+    views: dict[str, NodeView] = field(default_factory=dict)
     made: dict[tuple[str, Shape, Shape], Value] = field(default_factory=dict)
     leaf: Leaf | None = None
 
@@ -95,12 +95,12 @@ class Reader:
             is_row = math.prod(view.shape) == self.builder.rows and not value.space & Space.COL
             if math.prod(view.shape) != self.builder.rows * self.builder.cols and not is_row:
                 raise NotCovered(f"an output of shape {view.shape} beside rows of {self.builder.cols}")
-            if not is_contiguous(spec):
+            if not is_contiguous_argument(spec):
                 raise NotCovered("an output that is not contiguous")
             outputs.append(Output(argument=spec.name, dtype=spec.dtype, value=value))
         return RowProgram(rows=self.builder.rows, cols=self.builder.cols, outputs=tuple(outputs), builder=self.builder)
 
-    def _view(self, name: str) -> View:
+    def _view(self, name: str) -> NodeView:
         if name not in self.views:
             node = self.nodes[name]
             shape = tuple(node["shape"])
@@ -111,13 +111,13 @@ class Reader:
             if node["op"] == "getitem" and base_name(self._source(node)["op"]) in SPLITS:
                 made = self._part(node)
             strides = tuple(node["strides"]) if node["op"] == "placeholder" else contiguous_strides(shape)
-            self.views[name] = made or View(base=name, shape=shape, strides=strides)
+            self.views[name] = made or NodeView(base=name, shape=shape, strides=strides)
         return self.views[name]
 
     def _source(self, node: Node) -> Node:
         return self.nodes[node["args"][0]["node"]]
 
-    def _part(self, node: Node) -> View:
+    def _part(self, node: Node) -> NodeView:
         """Return one piece of a split as a slice."""
         split = self._source(node)
         view, sizes = self._view(split["args"][0]["node"]), split["args"][1]
@@ -127,7 +127,7 @@ class Reader:
         made = layout.apply_view("slice", view, [dim, start], tuple(node["shape"]))
         return made or view
 
-    def _read(self, view: View, shape: Shape) -> Value:
+    def _read(self, view: NodeView, shape: Shape) -> Value:
         """Return the value of a view's element at each index of `shape`."""
         node = self.nodes[view.base]
         strides = view.broadcast(shape)
@@ -146,7 +146,7 @@ class Reader:
         """Tell whether the node's values are made a whole row at a time, not element by element."""
         return is_reducing(node) or node["op"] == "getitem"
 
-    def _compute_fixed(self, view: View, node: Node, shape: Shape, strides: Shape) -> Value:
+    def _compute_fixed(self, view: NodeView, node: Node, shape: Shape, strides: Shape) -> Value:
         base_shape = tuple(node["shape"])
         value = self._compute(node, base_shape, contiguous_strides(base_shape))
         total, rows = math.prod(shape), self.builder.rows
@@ -164,7 +164,7 @@ class Reader:
             raise NotCovered("a per-row result broadcast along other dimensions than the row's")
         return value
 
-    def _read_argument(self, view: View, shape: Shape, strides: Shape) -> Value:
+    def _read_argument(self, view: NodeView, shape: Shape, strides: Shape) -> Value:
         spec = self.arguments.get(view.base)
         if spec is None:
             raise NotCovered("a constant tensor of more than a few elements")
@@ -262,7 +262,7 @@ class Reader:
         view = self._view(argument["node"])
         over_source = view.broadcast(source)
         strides = tuple(0 if d is None else over_source[d] for d in dims)
-        return self._read(View(base=view.base, shape=shape, strides=strides, offset=view.offset), shape)
+        return self._read(NodeView(base=view.base, shape=shape, strides=strides, offset=view.offset), shape)
 
     def operand(self, node: Node, index: int) -> Value:
         """Return a reduction's operand over its own shape."""

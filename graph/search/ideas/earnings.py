@@ -1,4 +1,4 @@
-"""What the models of a search have earned so far, for the bandits: the authors of ideas and the writers of kernels apart.
+"""The earnings of a search's models so far, for the bandits: the authors of ideas and the writers of kernels apart.
 
 Both are functions of the archive's finished rounds alone, so that a resumed round decides as the interrupted one did.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from ridgeline.graph.models.requests import TriedIdea
 from ridgeline.graph.search.ideas.novelty import tries_left
 from ridgeline.tools.records.keys import attempt_id
 from ridgeline.tools.records.vocabulary import IdeaOutcome
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -38,5 +38,5 @@ async def unwritten_branches(context: SearchContext, state: Mapping[str, Any]) -
     planned: list[BranchPlan] = list(state.get("branches") or [])
     if not planned:
         return []
-    stored = {c.id for c in await asyncio.to_thread(context.archive.candidates, round=int(state.get("round", 0)))}
+    stored = {c.id for c in await run_whole(context.archive.candidates, round=int(state.get("round", 0)))}
     return [branch for branch in planned if attempt_id(branch["idea_id"], branch["variation"], 0) not in stored]

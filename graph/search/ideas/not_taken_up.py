@@ -1,4 +1,4 @@
-"""What a search was told and did not take up."""
+"""Ideas and seeds that a search was told and did not take up."""
 
 from __future__ import annotations
 

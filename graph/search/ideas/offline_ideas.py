@@ -1,4 +1,4 @@
-"""What the keyless model carries out of a user's idea: the structures that its words name, and nothing else of them."""
+"""A user's idea as the keyless model carries it out: the structures that its words name, and nothing else of them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def carried_out(context: SearchContext, texts: Sequence[str], round_: int) -> li
         return list(texts)
     kept = []
     for text in texts:
-        is_recorded = context.recorded is not None and context.recorded.holds_kernel_of(user_draft(text), round_)
+        is_recorded = context.decisions.has_kernel_of(user_draft(text), round_)
         why_not = "" if is_recorded else read_by_offline(text, context.subject).why_not_tried
         if not why_not:
             kept.append(text)

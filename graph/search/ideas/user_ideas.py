@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from ridgeline.checkpoints.steering import Steering, SteerKind, mechanism_of
 from ridgeline.graph.models.requests import Elite, IdeaDraft
 from ridgeline.tools.records.search import Idea
 from ridgeline.tools.records.vocabulary import Category
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -25,7 +25,7 @@ CATEGORY_WORDS: dict[Category, tuple[str, ...]] = {
 
 async def users_ideas(context: SearchContext, round_: int) -> tuple[str, ...]:
     """Return the user's words: those told since the search began, then those of the problem's file."""
-    told = await asyncio.to_thread(Steering(context.archive).told, SteerKind.IDEA, upto_round=round_)
+    told = await run_whole(Steering(context.archive).told, SteerKind.IDEA, upto_round=round_)
     return (*(steer.text for steer in told), *context.problem.ideas)
 
 

@@ -26,6 +26,7 @@ from ridgeline.tools.engine import BaselineTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.reference_mode import mode_words
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -98,7 +99,7 @@ async def finish_compiled(context: SearchContext) -> None:
 async def _settle(context: SearchContext) -> None:
     """Store what each kernel gains over PyTorch's times as they are now and tell them; the last time, warn of any missing."""
     baselines = await context.baselines()
-    await asyncio.to_thread(_add_gains, context.archive, baselines)
+    await run_whole(_add_gains, context.archive, baselines)
     if not baselines.pending:
         _warn_of_failed(baselines)
     emit(baseline_event(baselines))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from ridgeline.tools.records.results import Evaluation, Profile
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose, Status
 from ridgeline.tools.steps import STEPS, Measured, Step
+from ridgeline.tools.threads import run_whole
 from ridgeline.tools.toolbox import make_toolbox
 from ridgeline.tools.wording import counted
 
@@ -37,13 +37,13 @@ REASON_SHOWN = 4000
 TRIALS_SHOWN = 12
 
 
-async def evaluate(context: SearchContext, candidate: Candidate, purpose: Purpose) -> Evaluation | EngineFailure:
+async def judge_candidate(context: SearchContext, candidate: Candidate, purpose: Purpose) -> Evaluation | EngineFailure:
     """Store a candidate, take it through all steps and return its end; a candidate that has one is not judged again.
 
     An engine failure is an end for this session only.
     """
-    await asyncio.to_thread(context.archive.add_candidate, candidate)
-    ended = await asyncio.to_thread(_end_so_far, context, candidate.id, purpose)
+    await run_whole(context.archive.add_candidate, candidate)
+    ended = await run_whole(_end_so_far, context, candidate.id, purpose)
     for step in STEPS:
         if ended is not None:
             break
@@ -75,19 +75,22 @@ async def run_step(
 async def judged_standings(context: SearchContext) -> list[Standing]:
     """Return every correct kernel, fastest first, once no candidate waits for its judgement."""
     await retry_engine_failures(context)
-    return await asyncio.to_thread(read_standings, context.archive)
+    return await run_whole(read_standings, context.archive)
 
 
 async def retry_engine_failures(context: SearchContext) -> None:
     """Judge the candidates that an earlier session's engine failed on; each candidate is tried once a session.
 
-    Certificates are left to the certify node. Raises NotBegun between two candidates, once a stop was asked for.
+    Certificates are left to the certify node.
+
+    Raises:
+        NotBegun: a stop was asked for, between two candidates.
     """
-    for failure in await asyncio.to_thread(context.archive.engine_failures):
+    for failure in await run_whole(context.archive.engine_failures):
         if failure.purpose in SEARCHED and (failure.candidate_id, failure.purpose) not in context.measuring.unjudged:
             context.check_stop()
-            candidate = await asyncio.to_thread(context.archive.candidate, failure.candidate_id)
-            await evaluate(context, candidate, failure.purpose)
+            candidate = await run_whole(context.archive.candidate, failure.candidate_id)
+            await judge_candidate(context, candidate, failure.purpose)
 
 
 async def profile_elites(context: SearchContext, elites: Sequence[Standing]) -> None:
@@ -104,7 +107,7 @@ async def profile_elites(context: SearchContext, elites: Sequence[Standing]) -> 
 
 async def store(context: SearchContext, evaluation: Evaluation) -> Evaluation:
     """Store and return an evaluation with its gain over PyTorch's best and its cost, and tell the viewers."""
-    stored, candidate, earlier = await asyncio.to_thread(_store, context, evaluation)
+    stored, candidate, earlier = await run_whole(_store, context, evaluation)
     _tell(candidate, stored, same_source_as=earlier)
     return stored
 
@@ -125,7 +128,8 @@ def failure_text(evaluation: Evaluation) -> str:
 async def _call_tool(context: SearchContext, tool: str, candidate_id: str, purpose: Purpose) -> Measured | Profile:
     """Issue one tool call through LangGraph's tool node and return the record that the tool's message carries.
 
-    Raises EngineError and InputError as the tool does: the tool node is told to handle nothing.
+    Raises:
+        EngineError, InputError: as the tool does; the tool node is told to handle nothing.
     """
     from langchain_core.messages import AIMessage
 
@@ -185,9 +189,9 @@ def _store(context: SearchContext, evaluation: Evaluation) -> tuple[Evaluation, 
 
 async def _store_unjudged(context: SearchContext, failure: EngineFailure) -> EngineFailure:
     """Store and return a failure of the engine, and tell the viewers."""
-    await asyncio.to_thread(context.archive.add_engine_failure, failure)
+    await run_whole(context.archive.add_engine_failure, failure)
     context.measuring.unjudged.add((failure.candidate_id, failure.purpose))
-    _tell(await asyncio.to_thread(context.archive.candidate, failure.candidate_id), failure.as_evaluation())
+    _tell(await run_whole(context.archive.candidate, failure.candidate_id), failure.as_evaluation())
     return failure
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from ridgeline.graph.search.sources.tuning import root_id
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, Label, Origin
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -61,7 +61,7 @@ def read_standings(archive: Archive) -> list[Standing]:
 
 async def ranked_elites(context: SearchContext, standings: Sequence[Standing], count: int) -> list[Standing]:
     """Return the elites among `standings`, where measured side by side the winners first; see `choose_elites`."""
-    return await asyncio.to_thread(_ranked_elites, context.archive, standings, count)
+    return await run_whole(_ranked_elites, context.archive, standings, count)
 
 
 def _ranked_elites(archive: Archive, standings: Sequence[Standing], count: int) -> list[Standing]:
@@ -149,7 +149,7 @@ async def read_elites(context: SearchContext, ids: Iterable[str]) -> tuple[Elite
 
 async def read_elite(context: SearchContext, candidate_id: str | None) -> Elite | None:
     """Return one kernel as models see it, or None when there is no such correct kernel."""
-    return await asyncio.to_thread(_read_elite, context.archive, candidate_id) if candidate_id else None
+    return await run_whole(_read_elite, context.archive, candidate_id) if candidate_id else None
 
 
 def _read_elite(archive: Archive, candidate_id: str) -> Elite | None:

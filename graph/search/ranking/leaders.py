@@ -8,7 +8,6 @@ for ideas it takes a search's, so that the elites it starts from are the fastest
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.results import Build, Comparison, FailedComparison
 from ridgeline.tools.records.vocabulary import Purpose, Status
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -75,7 +75,7 @@ async def compare_for_elites(context: SearchContext, standings: Sequence[Standin
     if context.is_keyless or len(standings) < 2 or exhausted(context.budget, await spent(context)):
         return
     # A winner of an earlier round comes before the kernels that it beat, and so among the few that are compared.
-    ratios = await asyncio.to_thread(measured_ratios, context.archive)
+    ratios = await run_whole(measured_ratios, context.archive)
     ordered = [standings[0], *winners_first(standings[1:], ratios)]
     await compare_leaders(context, ordered, purpose=Purpose.SEARCH)
 
@@ -173,7 +173,7 @@ async def _compared(
         return None
     if purpose is Purpose.SEARCH:  # what a certificate costs is entered as a whole
         took_s = time.monotonic() - started_s
-        await asyncio.to_thread(charge_comparison, context, first.id, second.id, took_s)
+        await run_whole(charge_comparison, context, first.id, second.id, took_s)
     if isinstance(found, FailedComparison):
         failed = f"{first.id} or {second.id}" if found.at_fault is None else (first, second)[found.at_fault].id
         _warn(f"{failed} failed where {first.id} and {second.id} were compared: {found.reason}")

@@ -28,7 +28,7 @@ class _Repair:
 
 @dataclass(slots=True, kw_only=True)
 class SiblingRepairs:
-    """Which branch has a model repair which error, and which candidates came of it.
+    """The branches that have a model repair an error, each error's one, and the candidates that came of it.
 
     Nothing of it outlives a session: what a resumed search has to know is in its archive and its journal.
     """

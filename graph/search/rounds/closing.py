@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.history.idea_results import GAIN
 from ridgeline.checkpoints.round_record import RoundRecord
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.graph.search.budget import Spent, spent
+from ridgeline.graph.search.budget import Consumption, spent
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging.judging import judged_standings, profile_elites
 from ridgeline.graph.search.ranking.elites import Standing, best_of_ideas, ranked_elites
@@ -18,6 +17,7 @@ from ridgeline.graph.search.rounds.stop_rules import Stop, first_stop, outcome_s
 from ridgeline.graph.state import Route
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.vocabulary import Origin, Purpose, SearchOutcome
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -85,7 +85,7 @@ async def _save_summary(
 ) -> RoundRecord:
     """Store and return the round's record; called again after tuning, it replaces the record."""
     used = await spent(context)
-    return await asyncio.to_thread(_save_record, context, round_, elites, best, used)
+    return await run_whole(_save_record, context, round_, elites, best, used)
 
 
 def _tell_round(plan: Plan, record: RoundRecord) -> None:
@@ -108,7 +108,7 @@ def _tell_round(plan: Plan, record: RoundRecord) -> None:
 
 
 def _save_record(
-    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Spent
+    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Consumption
 ) -> RoundRecord:
     record = _record(context, round_, elites, best, used)
     context.archive.save_round(record)
@@ -118,7 +118,7 @@ def _save_record(
 
 
 def _record(
-    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Spent
+    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Consumption
 ) -> RoundRecord:
     candidates = context.archive.candidates(round=round_)
     written = [c for c in candidates if c.origin is Origin.MODEL]

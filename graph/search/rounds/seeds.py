@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,12 +9,13 @@ from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.steering import Steering, SteerKind
 from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.judging.given_kernels import given_kernel
-from ridgeline.graph.search.judging.judging import evaluate, judged_standings
+from ridgeline.graph.search.judging.judging import judge_candidate, judged_standings
 from ridgeline.graph.search.ranking.elites import ranked_elites
 from ridgeline.graph.search.rounds.stop_rules import ranking_state
 from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.tools.records.keys import seed_id
 from ridgeline.tools.records.vocabulary import Origin, Purpose
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -36,7 +36,7 @@ async def judge_seeds(context: SearchContext, seeds: Sequence[Candidate]) -> Non
     """Judge kernels, with a warning for each that is no use; the engine decides what really runs at once."""
     if seeds:
         emit({"event": "seeds", "kernels": len(seeds)})
-    for ended in await gather_or_cancel(*(evaluate(context, kernel, Purpose.SEARCH) for kernel in seeds)):
+    for ended in await gather_or_cancel(*(judge_candidate(context, kernel, Purpose.SEARCH) for kernel in seeds)):
         evaluation = ended.as_evaluation() if isinstance(ended, EngineFailure) else ended
         if evaluation.speedup is None:
             message = f"{evaluation.candidate_id}: {evaluation.status}: {evaluation.reason}"
@@ -48,7 +48,7 @@ async def take_up_seeds(context: SearchContext, plan: Plan, round_: int) -> Sear
 
     They belong to this round, so a search that was killed after it judged them finds them and ranks them again.
     """
-    seeds = await asyncio.to_thread(_store_told, context, round_)
+    seeds = await run_whole(_store_told, context, round_)
     if not seeds:
         return {}
     await judge_seeds(context, seeds)

@@ -1,8 +1,7 @@
-"""Whether a search goes on after a round, and the part of its state that says so."""
+"""The rules by which a search goes on after a round or ends, and the part of its state that says so."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from ridgeline.graph.search.judging.compiled import is_pytorch_at_floor
 from ridgeline.graph.search.ranking.elites import Standing
 from ridgeline.tools.records.results import BELIEVED_FROM
 from ridgeline.tools.records.vocabulary import SearchOutcome
+from ridgeline.tools.threads import run_whole
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ async def first_stop(
 
 async def tell_stop(context: SearchContext, stop: Stop) -> None:
     """Store why the search ends, and tell the viewers that it is over."""
-    await asyncio.to_thread(context.archive.save_run, RunRecord(stop_reason=stop.reason))
+    await run_whole(context.archive.save_run, RunRecord(stop_reason=stop.reason))
     emit({"event": "stopped", "outcome": stop.outcome, "reason": stop.reason})
 
 

@@ -1,11 +1,12 @@
-"""What a search waits for as LangGraph's interrupt: a mailbox's reply, which a host may give, and a device elsewhere."""
+"""Waits of a search as LangGraph's interrupt: for a mailbox's reply, which a host may give, and for a device elsewhere."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from langgraph.types import interrupt
+
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.models.mailbox.mailbox import Mailbox
@@ -21,11 +22,11 @@ async def put_to_host(mailbox: Mailbox, pending: WaitingRequest, task: str) -> N
     Raises:
         GraphInterrupt: the host has given no value yet.
     """
-    request = await asyncio.to_thread(mailbox.marked, pending, task)
+    request = await run_whole(mailbox.marked, pending, task)
     if request is None:
         return
     value = interrupt(request.to_json())
-    await asyncio.to_thread(mailbox.answer_value, request, value)
+    await run_whole(mailbox.answer_value, request, value)
 
 
 def wait_for_device(name: str) -> None:

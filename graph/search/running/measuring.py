@@ -1,4 +1,4 @@
-"""What measures a search's kernels in this session, and what it has under way."""
+"""The measuring of a search's kernels in this session: by which engine, and what is under way."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ REVISION_IS_WITHOUT: tuple[SearchPart, ...] = ("memory", "novelty", "recombinati
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ablation:
-    """What of a search is left out; without anything, nothing changes."""
+    """The parts of a search that are left out; without anything, nothing changes."""
 
     without: frozenset[SearchPart] = frozenset()
 

@@ -1,4 +1,4 @@
-"""How a thread treats denormals, which loading a kernel must not change for its caller."""
+"""A thread's treatment of denormals, which loading a kernel must not change for its caller."""
 
 from __future__ import annotations
 

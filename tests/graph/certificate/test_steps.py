@@ -181,7 +181,7 @@ async def test_certificate_names_the_build_that_its_steps_measured(search: Searc
 
 async def test_kernel_that_does_not_build_again_is_not_certified(search: Search) -> None:
     def refused() -> Build:
-        return Build.failed("another", Finding(code=ReasonCode.COMPILER_FAILED, reason="no such instruction"))
+        return Build.failed(Finding(code=ReasonCode.COMPILER_FAILED, reason="no such instruction"), key="another")
 
     certificate = await certificate_of(search, LosesItsCompiler(refused))
     assert certificate["failed_before"] == [

@@ -7,7 +7,7 @@ from pathlib import Path
 from ridgeline.checkpoints.runs.suite import Row, Suite
 from ridgeline.graph.cli.arguments import make_parser
 from ridgeline.graph.cli.commands.suite import _request
-from ridgeline.graph.cli.request import request_of
+from ridgeline.graph.cli.request import request_of_words
 
 
 def test_every_option_of_a_search_reaches_its_request() -> None:
@@ -17,7 +17,7 @@ def test_every_option_of_a_search_reaches_its_request() -> None:
         "--unsafe-no-sandbox --model-timeout-s 90 --model-attempts 2"
     )
     args = make_parser().parse_args(words.split())
-    asked = request_of(vars(args), problem=args.problem, run_dir=None, resume=False)
+    asked = request_of_words(vars(args), problem=args.problem, run_dir=None, resume=False)
     assert asked.settings == {
         "rounds": 3, "ideas": 2, "implementations": 4, "repairs": 0, "tune_trials": 0, "strategy": "revision",
     }  # fmt: skip

@@ -15,7 +15,7 @@ from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
 
 from ridgeline.checkpoints.result import read_schema
-from ridgeline.graph.library.evaluation import Evaluation, aevaluate, in_words
+from ridgeline.graph.library.evaluation import Evaluation, aevaluate, wait_listener
 from ridgeline.problems.spec import ProblemSpec
 from ridgeline.tools.engine import CompileTask, Task
 from ridgeline.tools.machine.waits import Wait
@@ -43,7 +43,7 @@ async def test_one_file_gives_one_evaluation(problem: ProblemSpec, tmp_path: Pat
 
 def test_a_wait_is_told_once_for_each_holder_and_that_it_is_over() -> None:
     lines: list[str] = []
-    listener = in_words(lines.append)
+    listener = wait_listener(lines.append)
     had = Wait(device="cpu", holder="", holders=0, is_news=True)
     for holder in ("pid 12 (a)", "pid 12 (a)", "pid 13 (b)"):
         listener(Wait(device="cpu", holder=holder, is_news=True))

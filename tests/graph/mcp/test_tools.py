@@ -211,7 +211,7 @@ async def test_a_defect_is_one_line_and_its_traceback_goes_to_the_log(
     def broken(_: Path) -> None:
         raise ZeroDivisionError("a\ndefect")
 
-    monkeypatch.setattr("ridgeline.graph.mcp.tools.list_runs", broken)
+    monkeypatch.setattr("ridgeline.graph.mcp.tools.newest_runs", broken)
     async with connected(RidgelineServer(config_in(tmp_path))) as client:
         said = await refused(client, "list_runs")
     assert said == "internal error, please report: ZeroDivisionError: a defect"

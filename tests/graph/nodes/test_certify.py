@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import datetime
 from typing import Any
 
@@ -18,8 +19,9 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.graph.certificate.expected_time import PYTORCH_S
 from ridgeline.graph.models.requests import KernelRequest
+from ridgeline.graph.search.context import EndedBy, SearchContext
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
+from ridgeline.tools.records.vocabulary import Origin, Purpose, RunState, Status
 
 
 async def test_search_without_a_faster_kernel_ends_without_gain(search: Search) -> None:
@@ -203,7 +205,30 @@ async def test_a_certificate_that_no_kernel_is_fast_enough_for_is_not_announced(
 
 
 async def test_a_hosts_search_is_over_only_once_its_files_are_written(search: Search) -> None:
-    context, seen = search.context(rounds=1), []
-    context.finish = lambda _, state: seen.append((state, search.archive.run().state))
-    await search.run(context)
+    seen = []
+
+    def finish(_: SearchContext, state: RunState) -> None:
+        seen.append((state, search.archive.run().state))
+
+    await search.run(dataclasses.replace(search.context(rounds=1), ended_by=EndedBy.HOST, finish=finish))
     assert seen == [("finished", None)], "what is killed while it writes them can be resumed"
+
+
+@pytest.mark.parametrize(("ended_by", "state"), [(EndedBy.NOBODY, "finished"), (EndedBy.SESSION, None)])
+async def test_certify_stores_the_end_of_a_search_that_nobody_else_ends(
+    search: Search, ended_by: EndedBy, state: str | None
+) -> None:
+    await search.run(dataclasses.replace(search.context(rounds=1), ended_by=ended_by))
+    assert search.archive.run().state == state
+
+
+@pytest.mark.parametrize("ended_by", [EndedBy.NOBODY, EndedBy.SESSION])
+async def test_a_stored_certificate_is_given_as_it_is_where_the_session_ends_the_search(
+    search: Search, ended_by: EndedBy
+) -> None:
+    context = dataclasses.replace(search.context(rounds=1), ended_by=ended_by)
+    first = await search.run(context)
+    search.events.clear()
+    second = await search.run(context)
+    assert (second["certified"], second["best_id"]) == (True, first["best_id"])
+    assert bool(search.events_named("certification")) == (ended_by is EndedBy.NOBODY)

@@ -8,7 +8,7 @@ import pytest
 from tests.graph.conftest import Search
 from tests.graph.memory_engine import DESCRIPTION, target
 
-from ridgeline.graph.search.context import stored_target
+from ridgeline.graph.search.context import EndedBy, stored_target
 from ridgeline.tools.errors import EngineError
 
 
@@ -42,3 +42,12 @@ async def test_no_other_field_is_set_during_a_search(search: Search) -> None:
     await search.run(context)
     changed = {name for name, value in before.items() if getattr(context, name) is not value}
     assert changed <= {"described_target", "facts", "compiled", "thread_id"}
+
+
+@pytest.mark.parametrize("ended_by", [EndedBy.SESSION, EndedBy.NOBODY])
+def test_what_a_host_ends_its_search_by_belongs_to_a_search_of_a_host(search: Search, ended_by: EndedBy) -> None:
+    context = search.context()
+    with pytest.raises(ValueError, match=f"ended by {ended_by.value} has finish=<"):
+        dataclasses.replace(context, ended_by=ended_by, finish=lambda *_: None)
+    with pytest.raises(ValueError, match="ended by host has finish=None"):
+        dataclasses.replace(context, ended_by=EndedBy.HOST)

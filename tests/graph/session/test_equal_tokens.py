@@ -13,7 +13,7 @@ from tests.graph.scripted_model import ScriptedModel
 from tests.graph.session.test_session import options
 
 from ridgeline.graph.cli.arguments import make_parser
-from ridgeline.graph.cli.request import request_of
+from ridgeline.graph.cli.request import request_of_words
 from ridgeline.graph.models.requests import Reply, Usage
 from ridgeline.graph.search.shape.plan import make_plan
 from ridgeline.graph.session.session import run_search
@@ -41,7 +41,7 @@ async def test_a_revision_uses_as_many_tokens_as_the_branch_search_that_is_named
     branch = await run_search(options(tmp_path), engine=MemoryEngine(), models=[Costly()])
     monkeypatch.chdir(tmp_path)
     words = vars(make_parser().parse_args(["run", "softmax", "--max-tokens", "run"]))
-    limit = request_of(words, problem=None, run_dir=None, resume=False).budget
+    limit = request_of_words(words, problem=None, run_dir=None, resume=False).budget
     assert limit is not None
     assert limit.tokens == branch.report["tokens"] == 10 * CALL
     events: list[Any] = []
@@ -78,4 +78,4 @@ async def test_a_run_without_a_token_is_no_limit(tmp_path: Path, monkeypatch: py
     for name, says in (("run", "used no token"), ("nowhere", "no such run")):
         words = vars(make_parser().parse_args(["run", "softmax", "--max-tokens", name]))
         with pytest.raises(RunError, match=says):
-            request_of(words, problem=None, run_dir=None, resume=False)
+            request_of_words(words, problem=None, run_dir=None, resume=False)

@@ -12,7 +12,7 @@ from tests.graph.scripted_model import ScriptedModel
 from tests.graph.session.test_session import options
 
 from ridgeline.checkpoints.recording.file import write_recording
-from ridgeline.graph.cli.request import reference_lines
+from ridgeline.graph.cli.request import reference_warning
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search
 from ridgeline.problems.spec import load_problem, shipped_problems
@@ -60,7 +60,7 @@ def test_replayed_times_run_no_reference_and_need_no_warning(file: Path, tmp_pat
 def test_a_reference_that_ships_and_one_that_the_user_names_need_no_warning(file: Path, tmp_path: Path) -> None:
     def warnings(**given: object) -> list[str]:
         search = SearchRequest(replay=file, run_dir=tmp_path / "again", **given)  # type: ignore[arg-type]
-        return reference_lines(search.resolve(is_local=False))
+        return reference_warning(search.resolve(is_local=False))
 
     assert warnings() == [WARNING.format(file)]
     named = tmp_path / "problem" / "reference.py"

@@ -12,7 +12,7 @@ import torch
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.winner import Winner, winner_of
-from ridgeline.graph.shipping.render import render
+from ridgeline.graph.shipping.render import render_shipped
 from ridgeline.tools.records.results import Trial, Verdict
 from ridgeline.tools.records.vocabulary import PrecisionClass, Status
 
@@ -24,7 +24,7 @@ LIMITS = [("out", "output", 1e-5)]
 @pytest.fixture(scope="module")
 def shared() -> dict[str, Any]:
     names: dict[str, Any] = {}
-    exec(render("package/_compare.py.j2"), names)  # Ridgeline's own template
+    exec(render_shipped("package/_compare.py.j2"), names)  # Ridgeline's own template
     return names
 
 

@@ -14,9 +14,9 @@ from ridgeline.tools.build.messages import (
     explain_unloadable,
     plain_log,
     tells_of_error,
-    tells_of_kill,
     trim_log,
 )
+from ridgeline.tools.machine.kills import tells_of_kill
 from ridgeline.tools.records.vocabulary import ReasonCode
 
 ENTRY = 'extern "C" void run(const float* __restrict__ x, float* __restrict__ out, void* workspace)'

@@ -15,7 +15,6 @@ from ridgeline.tools.errors import (
     DeviceError,
     DeviceLostError,
     EngineError,
-    ModelError,
     NoRoomError,
     ProblemError,
     RidgelineError,
@@ -79,6 +78,7 @@ from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import ArgSpec, SkippedTrial
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Trial
+from ridgeline.tools.records.told_error import ToldError
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, ReasonCode, Role
 
 _LOAD = Load(
@@ -211,18 +211,10 @@ def test_the_worker_answers_every_request_with_the_replies_that_the_parent_expec
     ],
 )
 def test_a_failure_is_raised_by_the_parent_as_the_worker_raised_it(error: RidgelineError) -> None:
-    failed = decode_reply(encode_reply(Failed.of(error)), Renew())
+    failed = decode_reply(encode_reply(Failed(error=ToldError.of(error))), Renew())
     assert isinstance(failed, Failed)
-    raised = failed.error()
+    raised = failed.error.as_exception()
     assert (type(raised), str(raised)) == (type(error), str(error))
-
-
-def test_an_error_without_a_code_of_its_own_is_its_base_s_or_the_engine_s() -> None:
-    class NarrowError(ProblemError):
-        pass
-
-    assert type(Failed.of(NarrowError("no")).error()) is ProblemError
-    assert type(Failed.of(ModelError("no")).error()) is EngineError
 
 
 @pytest.mark.parametrize(
@@ -234,7 +226,8 @@ def test_an_error_without_a_code_of_its_own_is_its_base_s_or_the_engine_s() -> N
         b"{}",
         b'{"reply": "Looped", "own_s": 1.0}',
         b'{"reply": "Renewed"}',
-        b'{"reply": "Failed", "code": 3}',
+        b'{"reply": "Failed", "error": 3}',
+        b'{"reply": "Failed", "error": {"type": 3, "message": "no"}}',
     ],
 )
 def test_a_line_that_is_no_reply_to_the_request_is_refused(line: bytes) -> None:

@@ -41,9 +41,7 @@ class NoProcess:
 
 
 def short(request: Any) -> JudgeShortError:
-    error = JudgeShortError("prepare: CUDA out of memory")
-    error.request = request
-    return error
+    return JudgeShortError("prepare: CUDA out of memory", request)
 
 
 @pytest.fixture

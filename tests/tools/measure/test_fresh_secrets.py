@@ -16,7 +16,7 @@ from tests.tools.measure.answering import Answering
 from ridgeline.tools.judge.messages import Examine, ExamineRepeat, Poison, Prepare
 from ridgeline.tools.judge.replies import Different, Done, Element, Graded, Same
 from ridgeline.tools.judge.worker.grading.domain import _MOST_ALONE
-from ridgeline.tools.measure import verify
+from ridgeline.tools.measure import behind_the_clock, verify
 from ridgeline.tools.measure.verify import Verification
 from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.evaluation_limit import LEAST_TRIALS, MOST_TRIALS, verify_limit_s
@@ -90,9 +90,9 @@ class IdleRunner:
 def at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what looks at a process: threads, idle time."""
     monkeypatch.setattr(verify, "thread_count", lambda _pid: 1)
-    monkeypatch.setattr(Verification, "_idle_share", lambda _self: 0.0)
+    monkeypatch.setattr(behind_the_clock, "thread_count", lambda _pid: 1)
+    monkeypatch.setattr(behind_the_clock, "_watch", lambda *_: (0.0, 1.0))
     monkeypatch.setattr(verify, "_SETTLE_S", 0.0)
-    monkeypatch.setattr(verify, "SPIN_S", 0.0)
 
 
 def judged(

@@ -24,12 +24,13 @@ KILLS: list[RidgelineError] = [
     NoRoomError("reference.py: memory ran out"),
     EngineError(
         "compile: InductorError: CppCompileError: C++ compile error g++: fatal error: Killed signal terminated "
-        "program cc1plus compilation terminated."
+        "program cc1plus compilation terminated.",
+        was_killed=True,
     ),
-    EngineError("compile: InductorError: PTXASError: PTXAS error: `ptxas` failed with error code -9"),
 ]
 FAILURES: list[RidgelineError] = [
     EngineError("compile: InductorError: CppCompileError: C++ compile error kernel.cpp:3:1: error: expected ';'"),
+    EngineError("compile: InductorError: of these words alone nothing follows: `ptxas` failed with error code -9"),
     TrustedProcessLost("the judge did not answer prepare_mode within 300 s"),
 ]
 

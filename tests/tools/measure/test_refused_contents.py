@@ -66,7 +66,7 @@ def test_a_measurement_begins_anew_without_what_the_judge_leaves_out(errors: lis
     again: list[int] = []
     assert within_domain(judge, failing(errors, judge), before_again=lambda: again.append(1)) == ("shifted",)
     assert len(again) == 2
-    timing = with_left_out(Timing(status=Status.OK, labels=(Label.LAUNCH_BOUND,)), judge)
+    timing = with_left_out(Timing(status=Status.OK, median_ms=1.0, labels=(Label.LAUNCH_BOUND,)), judge)
     assert [each.name for each in timing.skipped] == ["timed row_scaled", "timed outliers"]
     assert timing.labels == (Label.LAUNCH_BOUND, Label.TRIAL_SKIPPED)
 
@@ -76,7 +76,7 @@ def test_where_the_reference_takes_every_kind_a_failure_stays_what_it_is(error: 
     judge: Any = Refusing("row_scaled")
     with pytest.raises(type(error)):
         within_domain(judge, failing([CRASHED, error], judge))
-    assert with_left_out(Timing(status=Status.OK), Refusing()) == Timing(status=Status.OK)  # type: ignore[arg-type]
+    assert with_left_out(Timing(status=Status.OK, median_ms=1.0), Refusing()) == Timing(status=Status.OK, median_ms=1.0)  # type: ignore[arg-type]
 
 
 REFERENCE = """import torch

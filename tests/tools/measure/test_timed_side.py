@@ -59,7 +59,14 @@ def test_a_block_calls_its_sets_in_the_order_in_which_they_were_written() -> Non
     assert [[b.calls for b in blocks] for blocks in (timed.blocks, timed.singles)] == [[7], [1]]
 
 
-@pytest.mark.parametrize("kind", [BlockKind.COUNTED, BlockKind.SINGLE, BlockKind.BESIDE, BlockKind.EXTRA])
+def test_of_a_block_of_wanted_contents_no_time_is_kept() -> None:
+    timed = TimedCandidate(side=RecordingSide(), judge=CountingJudge())
+    timed.run_block(BlockPlan(order=tuple(range(N_SETS)), calls=7, kind=BlockKind.EXTRA))
+    assert len(timed.side.loops) == 1  # type: ignore[attr-defined]
+    assert [*timed.blocks, *timed.singles, *timed.beside] == []
+
+
+@pytest.mark.parametrize("kind", [BlockKind.COUNTED, BlockKind.SINGLE, BlockKind.BESIDE])
 def test_a_block_knows_what_processor_time_it_took(kind: BlockKind) -> None:
     class Working(RecordingSide):
         def loop(self, sets: Sequence[int]) -> LoopTime:
@@ -70,7 +77,7 @@ def test_a_block_knows_what_processor_time_it_took(kind: BlockKind) -> None:
 
     timed = TimedCandidate(side=Working(), judge=CountingJudge())
     timed.run_block(BlockPlan(order=tuple(range(N_SETS)), calls=7, kind=kind))
-    (block,) = [*timed.blocks, *timed.singles, *timed.beside, *timed.extras]
+    (block,) = [*timed.blocks, *timed.singles, *timed.beside]
     assert block.ran_s >= 0.01
     assert block.waited_s >= 0
     assert block.parent_waited_s >= 0
@@ -170,7 +177,7 @@ def block(parent_s: float, own_s: float) -> Block:
 
 def test_a_request_costs_what_it_costs_a_trusted_runner_in_the_same_measurement() -> None:
     trusted = side_with(0.0, is_candidate=False)
-    trusted.costs_from = trusted
+    trusted.is_apart = True
     trusted.blocks = [block(0.0110, 0.0102), block(0.0111, 0.0101), block(0.0112, 0.0100)]
     honest = side_with(0.0, is_candidate=True, request_s=0.5)
     honest.costs_from = trusted

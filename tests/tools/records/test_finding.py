@@ -18,7 +18,7 @@ def test_a_code_belongs_to_one_status(code):
 
 def test_a_failed_record_has_its_findings_status_code_and_reason():
     finding = Finding(code=ReasonCode.CALL_TIMEOUT, reason="it did not answer")
-    for record in (Verdict.failed(finding), Timing.failed(finding), Build.failed("key", finding)):
+    for record in (Verdict.failed(finding), Timing.failed(finding), Build.failed(finding, key="key")):
         assert (record.status, record.reason_code) == (Status.TIMEOUT, ReasonCode.CALL_TIMEOUT)
         assert record.reason == "it did not answer"
 

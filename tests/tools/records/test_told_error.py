@@ -19,6 +19,19 @@ def test_an_error_arrives_as_itself(kind: type[RidgelineError]) -> None:
     assert (type(told), str(told)) == (kind, "what to do")
 
 
+@pytest.mark.parametrize("kind", ERRORS.values())
+@pytest.mark.parametrize("was_killed", [True, False])
+def test_whether_a_program_was_killed_arrives_with_its_error(kind: type[RidgelineError], was_killed: bool) -> None:
+    error = kind("what to do", was_killed=was_killed)
+    assert error.was_killed is (was_killed or kind.was_killed)
+    assert ToldError.from_json(ToldError.of(error).to_json()).as_exception().was_killed is error.was_killed
+
+
+def test_an_error_of_an_earlier_version_is_read() -> None:
+    told = ToldError.from_json({"type": "EngineError", "message": "gone"})
+    assert not told.as_exception().was_killed
+
+
 def test_a_class_outside_the_tree_is_told_as_its_closest_parent() -> None:
     class Local(errors.DeviceError): ...
 

@@ -16,15 +16,23 @@ from typing import Any
 
 import torch
 
-from ridgeline.tools.errors import ContentsRefusedError, EngineError, NoRoomError, RidgelineError
+from ridgeline.tools.errors import (
+    ContentsRefusedError,
+    EngineError,
+    JudgeShortError,
+    NoRoomError,
+    RidgelineError,
+    TrustedProcessLost,
+)
 from ridgeline.tools.judge import messages
 from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.messages import Load, Request
-from ridgeline.tools.judge.replies import Failed, JudgeFailureCode
+from ridgeline.tools.judge.replies import Failed
 from ridgeline.tools.judge.worker.judge import Judge
 from ridgeline.tools.judge.worker.user_code import as_problem, named_line
 from ridgeline.tools.machine.lifeline import end_with_parent
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.told_error import ToldError
 from ridgeline.tools.wording import FOR_COMMAND_LINE, worded_for_command_line
 
 
@@ -48,7 +56,8 @@ def serve(connection: socket.socket, hang_fd: int) -> None:
                 raise EngineError("the judge was asked before it loaded a problem")
             _answer(connection, answer(judge, request))
         except (RidgelineError, MemoryError, RuntimeError) as error:  # RuntimeError is torch's for all of its own
-            _answer(connection, _lost_gpu(error, judge) or failure(error, request))
+            told = _lost_gpu(error, judge) or failure(error, request)
+            _answer(connection, Failed(error=ToldError.of(told)))
 
 
 def answer(judge: Judge, request: Request[Any]) -> Record:
@@ -62,29 +71,30 @@ def answer(judge: Judge, request: Request[Any]) -> Record:
     return method(judge, request)
 
 
-def _lost_gpu(error: Exception, judge: Judge | None) -> Failed | None:
-    """Return the failure when this process can no longer use the GPU, whatever failed first; else None."""
+def _lost_gpu(error: Exception, judge: Judge | None) -> TrustedProcessLost | None:
+    """Return the error when this process can no longer use the GPU, whatever failed first; else None."""
     try:
         if judge is not None:
             judge.memory.device.settle()
     except RuntimeError:
-        return Failed(code=JudgeFailureCode.JUDGE_LOST, message=f"the judge lost the GPU: {named_line(error)}")
+        return TrustedProcessLost(f"the judge lost the GPU: {named_line(error)}")
     return None
 
 
-def failure(error: Exception, request: Request[Any]) -> Failed:
-    """Return the reply to a request that an error ended.
+def failure(error: Exception, request: Request[Any]) -> RidgelineError:
+    """Return what the parent is told of a request that an error ended.
 
     Only `load` finds a reference unusable, which ends a search; so do timed contents that the reference refuses. A
     reference that ran then and fails later (out of memory, a thread that cannot start) is the machine's fault, and worth
     another attempt.
     """
-    known = error if isinstance(error, RidgelineError) else as_problem(error, f"reference.py: {named_line(error)}")
+    known = error if isinstance(error, RidgelineError) else as_problem(error, named_line(error))
     if isinstance(known, EngineError | ContentsRefusedError) or isinstance(request, Load):
-        return Failed.of(known)
-    is_short = isinstance(error, torch.OutOfMemoryError | NoRoomError)
-    code = JudgeFailureCode.SHORT if is_short else JudgeFailureCode.ENGINE
-    return Failed(code=code, message=f"{messages.operation(type(request))}: {known}")
+        return known
+    said = f"{messages.operation(type(request))}: {known}"
+    if isinstance(error, torch.OutOfMemoryError | NoRoomError):
+        return JudgeShortError(said)
+    return EngineError(said, was_killed=known.was_killed)
 
 
 def _answer(connection: socket.socket, reply: Record, fds: list[int] | None = None) -> None:

@@ -16,7 +16,6 @@ import torch
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.contract import like, tensors_in
 from ridgeline.tools.judge.worker.regions import storage_elements
-from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
@@ -94,11 +93,11 @@ def scalars_in(value: Any) -> list[Scalar]:
 
 def _scalar_spec(name: str, value: Any, source: str) -> ArgSpec:
     if isinstance(value, int) and abs(value) > _LARGEST_INT:
-        raise BadReferenceError(f"{_FILE}: input {source} exceeds 2^53, which a kernel could not get exactly")
+        raise BadReferenceError.of_text(f"input {source} exceeds 2^53, which a kernel could not get exactly")
     dtype = next((dtype for kind, dtype in _SCALARS if isinstance(value, kind)), None)
     if dtype is None:
-        raise BadReferenceError(
-            f"{_FILE}: input {source} is a {type(value).__name__}: tensors, numbers, None, or lists and dicts of them"
+        raise BadReferenceError.of_text(
+            f"input {source} is a {type(value).__name__}: tensors, numbers, None, or lists and dicts of them"
         )
     return ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.SCALAR, dtype=dtype, value=float(value), source=source)
 
@@ -124,11 +123,11 @@ def flat_outputs(result: Any) -> Tensors:
     """
     tensors = tuple(tensors_in(result))
     if not tensors:
-        raise BadReferenceError(f"{_FILE}: forward() must return a tensor, got {type(result).__name__}")
+        raise BadReferenceError.of_text(f"forward() must return a tensor, got {type(result).__name__}")
     for tensor in tensors:
         strange = _strangeness(tensor)
         if strange:
-            raise BadReferenceError(f"{_FILE}: forward() returns {strange}, which kernels cannot write")
+            raise BadReferenceError.of_text(f"forward() returns {strange}, which kernels cannot write")
     return tensors
 
 
@@ -139,7 +138,7 @@ def expect_readable(tensor: torch.Tensor, what: str) -> None:
         BadReferenceError: it is not; the line begins with `what` it is.
     """
     if strange := _strangeness(tensor):
-        raise BadReferenceError(f"{_FILE}: {what} is {strange}, which kernels cannot read")
+        raise BadReferenceError.of_text(f"{what} is {strange}, which kernels cannot read")
 
 
 def tensor_spec(name: str, role: Role, tensor: torch.Tensor, source: str, *, keep_strides: bool) -> ArgSpec:

@@ -106,7 +106,7 @@ def call_form(names: Sequence[str], arguments: Sequence[Any], result: Any, writt
     inputs, outputs = tensors_in(list(arguments)), tensors_in(result)
     for what, value in (("get_inputs()", list(arguments)), ("forward()", result)):
         if name := _other_container(value):
-            raise BadReferenceError(f"reference.py: {what} gives a {name}: plain lists, tuples and dicts alone")
+            raise BadReferenceError.of_text(f"{what} gives a {name}: plain lists, tuples and dicts alone")
     places = iter(range(len(inputs)))
     return CallForm(
         names=tuple(names[: len(arguments)]),
@@ -190,7 +190,7 @@ def _literal(what: str, value: Any) -> str:
     try:
         ast.literal_eval(text)
     except (ValueError, SyntaxError) as error:
-        raise BadReferenceError(f"reference.py: {what} gives {text[:60]}: {_PLAIN}") from error
+        raise BadReferenceError.of_text(f"{what} gives {text[:60]}: {_PLAIN}") from error
     return text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.errors import BadReferenceError
-from ridgeline.tools.judge.worker.user_code import FILE, named_line
+from ridgeline.tools.judge.worker.user_code import named_line
 
 _STATE = ("_parameters", "_buffers", "_modules")
 
@@ -27,8 +27,8 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
         return copy.deepcopy(model, {id(value): value for value in shared.values()})
     except Exception as error:
         named = f": {', '.join(shared)}" if shared else ""
-        raise BadReferenceError(
-            f"{FILE}: the model cannot be copied, so it cannot run in float64 ({named_line(error)}){named}"
+        raise BadReferenceError.of_text(
+            f"the model cannot be copied, so it cannot run in float64 ({named_line(error)}){named}"
         ) from error
 
 

@@ -36,7 +36,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from ridgeline.tools.errors import NoRoomError, ProblemError
+from ridgeline.tools.errors import NoRoomError, ProblemError, without_name
 from ridgeline.tools.judge.hang_limit import HangLimit, hung_line
 from ridgeline.tools.judge.outline import Outline, OutlineCode, OutlineRequest
 from ridgeline.tools.judge.worker.call_form import Tensors
@@ -185,7 +185,7 @@ def _objection(random: list[str], *, changes_state: bool) -> tuple[OutlineCode, 
 
 def _refused(error: ProblemError) -> Outline:
     """Return what the judge would say, with a code to count it by."""
-    text = str(error).removeprefix(f"{_FILE}: ")
+    text = without_name(error)
     cause = error.__cause__
     if isinstance(cause, ImportError):
         return Outline(code=OutlineCode.PACKAGE, reason=text)

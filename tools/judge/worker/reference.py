@@ -38,7 +38,6 @@ from ridgeline.tools.judge.worker.contract import (
 )
 from ridgeline.tools.judge.worker.model_copy import copied
 from ridgeline.tools.judge.worker.regions import torch_dtype
-from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.judge.worker.user_code import attribute, is_out_of_memory, load_reference, named_line, run_own
 from ridgeline.tools.modelnew.file import PUBLIC_SEED
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
@@ -79,15 +78,15 @@ class Reference:
     def _make_model(self) -> torch.nn.Module:
         init = self._own("get_init_inputs", attribute(self._module, "get_init_inputs"))
         if not isinstance(init, list | tuple):
-            raise BadReferenceError(f"{_FILE}: get_init_inputs() must return a list, got {type(init).__name__}")
+            raise BadReferenceError.of_text(f"get_init_inputs() must return a list, got {type(init).__name__}")
         self._init = init
         torch.manual_seed(PUBLIC_SEED)
         model = self._own("Model()", lambda: attribute(self._module, "Model")(*init))
         if not isinstance(model, torch.nn.Module):
-            raise BadReferenceError(f"{_FILE}: Model() must give a torch.nn.Module, got {type(model).__name__}")
+            raise BadReferenceError.of_text(f"Model() must give a torch.nn.Module, got {type(model).__name__}")
         lazy = [n for n, t in model.named_parameters() if isinstance(t, torch.nn.parameter.UninitializedParameter)]
         if lazy:
-            raise BadReferenceError(f"{_FILE}: parameter {lazy[0]} has no shape yet: give its lazy module a size")
+            raise BadReferenceError.of_text(f"parameter {lazy[0]} has no shape yet: give its lazy module a size")
         return model.eval().requires_grad_(False)
 
     def _place_model(self) -> None:
@@ -101,7 +100,7 @@ class Reference:
             self.scalars += scalars_in(value)
             self._arguments.append(template_of(value, c_name(name), name, specs, taken))
         if not any(s.kind is ArgKind.TENSOR for s in specs):
-            raise BadReferenceError(f"{_FILE}: get_inputs() gives no tensor: a kernel needs at least one")
+            raise BadReferenceError.of_text("get_inputs() gives no tensor: a kernel needs at least one")
         return specs
 
     def _find_written(self, inputs: Tensors) -> tuple[Written, Any]:
@@ -140,7 +139,7 @@ class Reference:
         with torch.device(self.device):  # drawn on the device, where the reference does not say otherwise
             values = self._own("get_inputs()", draw)
         if not isinstance(values, list | tuple):
-            raise BadReferenceError(f"{_FILE}: get_inputs() must return a list, got {type(values).__name__}")
+            raise BadReferenceError.of_text(f"get_inputs() must return a list, got {type(values).__name__}")
         return list(values)
 
     def draw_inputs(self, rng_seed: int) -> Tensors:
@@ -190,7 +189,7 @@ class Reference:
             if is_out_of_memory(error):
                 raise  # expected outputs of the reference's own type would be taken for those of float64
             if isinstance(error, AssertionError) and self._has_doubled:
-                raise BadReferenceError(f"{_FILE}: forward() in float64: {named_line(error)}") from error
+                raise BadReferenceError.of_text(f"forward() in float64: {named_line(error)}") from error
             return None
         self._has_doubled = True
         return outputs if self._has_its_form(outputs) else None

@@ -8,7 +8,6 @@ from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors, dtype_name
 from ridgeline.tools.judge.worker.grading.in_double import settle_double
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.problem import Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
@@ -34,35 +33,35 @@ def check_usable(reference: Reference) -> None:
     first = tuple(t.clone() for t in reference.run(inputs))
     _check_form("forward()", first, reference.signature, Role.OUTPUT)
     if not all(equal_bits(a, b) for a, b in zip(inputs, before, strict=True)):
-        raise BadReferenceError(
-            f"{_FILE}: forward() works in place on an input for some values only: a kernel takes one form"
+        raise BadReferenceError.of_text(
+            "forward() works in place on an input for some values only: a kernel takes one form"
         )
     changed = next((n for n, t in reference.named_tensors().items() if not equal_bits(t, state[n])), None)
     if changed is not None:
-        raise BadReferenceError(f"{_FILE}: forward() changes its own `{changed}`{_STATE}")
+        raise BadReferenceError.of_text(f"forward() changes its own `{changed}`{_STATE}")
     for one, two in zip(first, reference.run(inputs), strict=True):
         if not _agree(one, two):
-            raise BadReferenceError(
-                f"{_FILE}: forward() is nondeterministic: two runs on the same inputs differ{_RANDOM}"
+            raise BadReferenceError.of_text(
+                f"forward() is nondeterministic: two runs on the same inputs differ{_RANDOM}"
             )
     if not any(t.numel() for t in first):
-        raise BadReferenceError(f"{_FILE}: forward() gives only empty tensors: a kernel would have nothing to do")
+        raise BadReferenceError.of_text("forward() gives only empty tensors: a kernel would have nothing to do")
     if all(t.is_floating_point() and not bool(torch.isfinite(t).any()) for t in first):
-        raise BadReferenceError(f"{_FILE}: forward() gives nothing but NaN or infinity for get_inputs()")
+        raise BadReferenceError.of_text("forward() gives nothing but NaN or infinity for get_inputs()")
     settle_double(reference, inputs, first)
 
 
 def _check_form(what: str, tensors: Tensors, signature: Signature, role: Role) -> None:
     specs = [s for s in signature.with_role(role) if s.kind is ArgKind.TENSOR]
     if len(specs) != len(tensors):
-        raise BadReferenceError(
-            f"{_FILE}: {what} gives {len(specs)} tensors and then {len(tensors)}: a kernel takes one form"
+        raise BadReferenceError.of_text(
+            f"{what} gives {len(specs)} tensors and then {len(tensors)}: a kernel takes one form"
         )
     for spec, tensor in zip(specs, tensors, strict=True):
         one, two = f"{spec.dtype} {spec.shape}", f"{dtype_name(tensor)} {tuple(tensor.shape)}"
         if one != two:
-            raise BadReferenceError(
-                f"{_FILE}: {what} gives {one} and then {two}: a kernel takes one form, for any values"
+            raise BadReferenceError.of_text(
+                f"{what} gives {one} and then {two}: a kernel takes one form, for any values"
             )
 
 

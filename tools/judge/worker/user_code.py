@@ -14,14 +14,15 @@ from typing import Any, TypeVar
 
 import torch
 
-from ridgeline.tools.errors import BadReferenceError, ContentsRefusedError, NoRoomError, ProblemError
+from ridgeline.tools.errors import REFERENCE, BadReferenceError, ContentsRefusedError, NoRoomError, ProblemError
 from ridgeline.tools.judge.memory_check import no_room
+from ridgeline.tools.machine.kills import tells_of_kill
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 T = TypeVar("T")
 
 _MODULE = "ridgeline_reference"
-FILE = "reference.py"
+FILE = REFERENCE
 _LONGEST_MESSAGE = 300
 _INDUCTORS_COMMAND = re.compile(r"Command: .*? Output: ")
 """How inductor's error begins where its compiler fails: of the compiler's own words nothing would be left behind it."""
@@ -54,7 +55,7 @@ def attribute(module: types.ModuleType, name: str) -> Callable[..., Any]:
         return found  # type: ignore[no-any-return]
     if name == "get_init_inputs":
         return list
-    raise BadReferenceError(f"{FILE}: {name} is missing: the reference defines Model, get_inputs and get_init_inputs")
+    raise BadReferenceError.of_text(f"{name} is missing: the reference defines Model, get_inputs and get_init_inputs")
 
 
 def run_own(what: str, call: Callable[[], T]) -> T:
@@ -70,15 +71,17 @@ def run_own(what: str, call: Callable[[], T]) -> T:
         raise
     except BaseException as error:  # the user's code may raise anything, SystemExit too; it comes back in one line
         place = _place(error)
-        line = f"{FILE}: {what} raised {named_line(error)}{place}"
+        line = f"{what} raised {named_line(error)}{place}"
         remedy = _remedy(error, what, place)
-        raise (BadReferenceError(line + remedy) if remedy else as_problem(error, line)) from error
+        raise (BadReferenceError.of_text(line + remedy) if remedy else as_problem(error, line)) from error
 
 
-def as_problem(error: BaseException, line: str) -> BadReferenceError:
+def as_problem(error: BaseException, said: str) -> BadReferenceError:
     """Return the error that ends a search; with the remedy when memory ran out."""
     kind = _full_device(error)
-    return BadReferenceError(line) if kind is None else NoRoomError(f"{line}; {no_room(kind)}")
+    if kind is not None:
+        return NoRoomError.of_text(f"{said}; {no_room(kind)}")
+    return BadReferenceError.of_text(said, was_killed=tells_of_kill(said))
 
 
 def _full_device(error: BaseException) -> DeviceKind | None:
@@ -151,6 +154,6 @@ def contents_may_be_refused(are_to_blame: Callable[[], bool] = lambda: False) ->
         cause = error.__cause__ or error
         if is_out_of_memory(error) or not (isinstance(cause, _REFUSALS) or are_to_blame()):
             raise
-        raise ContentsRefusedError(
-            f"reference.py: forward() refuses contents that were made from get_inputs() for timing: {named_line(cause)}"
+        raise ContentsRefusedError.of_text(
+            f"forward() refuses contents that were made from get_inputs() for timing: {named_line(cause)}"
         ) from error

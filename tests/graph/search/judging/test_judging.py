@@ -137,8 +137,9 @@ def test_a_repair_is_told_the_whole_error_map_and_no_more_than_fits() -> None:
 
 
 def test_a_repair_is_told_the_first_of_a_compilers_messages() -> None:
-    build = Build(key="k", status=Status.COMPILE_ERROR, log="the first error\n" + "more\n" * 10_000)
     code = ReasonCode.COMPILER_FAILED
+    log = "the first error\n" + "more\n" * 10_000
+    build = Build(key="k", status=Status.COMPILE_ERROR, reason_code=code, log=log)
     evaluation = Evaluation(
         key="k", candidate_id="c", purpose=Purpose.SEARCH, status=Status.COMPILE_ERROR, reason_code=code,
         reason="no", build=build,

@@ -10,10 +10,10 @@ import pytest
 import torch
 from tests.tools.judge.worker.judging import HEAD, INPUTS, judging, reference
 
-from ridgeline.tools.errors import EngineError, JudgeDied, ProblemError
+from ridgeline.tools.errors import ContentsRefusedError, EngineError, JudgeDied, ProblemError, TrustedProcessLost
 from ridgeline.tools.judge.messages import Check, Examine, Loop, Prepare, PrepareMode, Renew, Wipe, operation
 from ridgeline.tools.judge.process import SharedRegion
-from ridgeline.tools.judge.replies import JudgeFailureCode, Missing
+from ridgeline.tools.judge.replies import Missing
 from ridgeline.tools.judge.worker.__main__ import _lost_gpu, failure
 from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.user_code import contents_may_be_refused
@@ -214,7 +214,7 @@ def test_contents_that_the_reference_refuses_are_the_problem_s_fault_and_told_in
     with pytest.raises(ProblemError, match=r"refuses contents .* _LinAlgError") as caught, contents_may_be_refused():
         torch.linalg.cholesky(torch.zeros(2, 2))
     failed = failure(caught.value, Loop(mode=ReferenceMode.EAGER, sets=(0,)))
-    assert (failed.code, "\n" in failed.message) == (JudgeFailureCode.CONTENTS, False)
+    assert (type(failed), "\n" in str(failed)) == (ContentsRefusedError, False)
     with pytest.raises(RuntimeError, match="no room"), contents_may_be_refused():
         raise RuntimeError("no room")
     with pytest.raises(ProblemError, match="refuses contents"), contents_may_be_refused(lambda: True):
@@ -256,5 +256,5 @@ def test_a_loaded_judge_that_lost_its_gpu_counts_as_gone(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Cpu, "settle", settle)
     found = _lost_gpu(error, loaded)
-    assert found is not None and found.code is JudgeFailureCode.JUDGE_LOST
-    assert "CUBLAS_STATUS_EXECUTION_FAILED" in found.message
+    assert type(found) is TrustedProcessLost
+    assert "CUBLAS_STATUS_EXECUTION_FAILED" in str(found)

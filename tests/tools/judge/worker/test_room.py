@@ -8,10 +8,11 @@ import pytest
 import torch
 from tests.tools.judge.worker.grading.made import made
 
-from ridgeline.tools.errors import JudgeShortError, NoRoomError
-from ridgeline.tools.judge.messages import Idle
+from ridgeline.tools.errors import EngineError, JudgeShortError, NoRoomError
+from ridgeline.tools.judge.messages import Idle, PrepareMode
 from ridgeline.tools.judge.replies import Idled
 from ridgeline.tools.judge.worker.__main__ import answer, failure
+from ridgeline.tools.records.reference_mode import ReferenceMode
 
 
 class Full:
@@ -51,9 +52,18 @@ def test_memory_that_runs_out_again_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), NoRoomError("no room")])
 def test_memory_that_runs_out_while_a_problem_is_judged_may_be_a_candidates_doing(error: Exception) -> None:
-    told = failure(error, Idle()).error()
+    told = failure(error, Idle())
     assert isinstance(told, JudgeShortError)
     assert str(told).startswith("idle: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "was_killed"),
+    [("PTXAS error: `ptxas` failed with error code -9", True), ("C++ compile error: expected ';'", False)],
+)
+def test_a_compiler_of_pytorchs_that_was_killed_is_told_as_such(words: str, was_killed: bool) -> None:
+    told = failure(RuntimeError(words), PrepareMode(mode=ReferenceMode.COMPILE))
+    assert type(told) is EngineError and told.was_killed is was_killed
 
 
 def test_another_error_is_no_reason_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import torch
 
-from ridgeline.tools.errors import DeviceLostError, ProblemError
+from ridgeline.tools.errors import DeviceLostError, ProblemError, without_name
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.grading.case import are_finite, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
@@ -261,7 +261,7 @@ class Domain:
         try:
             case = self._book.case(name)
         except ProblemError as error:
-            return str(error).removeprefix("reference.py: ")
+            return without_name(error)
         if tuple(tuple(e.values.shape) for e in case.expected) != self._shapes:
             self._book.forget(name)
             return "its output has another shape"

@@ -37,7 +37,6 @@ from ridgeline.tools.judge.worker.grading.small_rows import worst_of_lost
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
-from ridgeline.tools.judge.worker.user_code import FILE
 from ridgeline.tools.modelnew.tensor_bits import copied_bits, equal_bits
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.results import Trial
@@ -76,8 +75,8 @@ class Examiner:
     def _probe(self) -> Finding | None:
         case, other = self._book.case(NOMINAL[0]), self._book.case(NOMINAL[1])
         if any(self._book.own_errors(each, PrecisionClass.FP32) is None for each in (case, other)):
-            raise BadReferenceError(
-                f"{FILE}: forward() gives NaN or infinity where float64 gives a number, on inputs as get_inputs() draws "
+            raise BadReferenceError.of_text(
+                "forward() gives NaN or infinity where float64 gives a number, on inputs as get_inputs() draws "
                 "them: it overflows on the way, so nothing tells which output is right; make the inputs smaller or the "
                 "arithmetic stable"
             )

@@ -19,7 +19,6 @@ from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_o
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, sum_errors
 from ridgeline.tools.judge.worker.grading.plain_sums import plain_errors
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.judge.worker.user_code import FILE
 from ridgeline.tools.records.precision import NOMINAL_GATE, SUM_ERROR
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
@@ -56,11 +55,11 @@ def settle_double(reference: Reference, inputs: Tensors, native: Tensors) -> Non
     for rounding in _roundings(reference, case, seen.narrowest):
         far = [i for i in far if rounding is None or own[i].overall > _MULTIPLE * rounding[i].overall]
     if far:
-        raise BadReferenceError(_words(max(own[i].overall for i in far), seen.random))
+        raise BadReferenceError.of_text(_words(max(own[i].overall for i in far), seen.random))
 
 
 def _words(error: float, random: str) -> str:
-    off = f"{FILE}: its result in float64 differs by {100 * error:.2g} %, far more than rounding explains: "
+    off = f"its result in float64 differs by {100 * error:.2g} %, far more than rounding explains: "
     if random:
         return (
             f"{off}forward() draws random numbers ({random}), which are others in float64; draw them in get_inputs() and "

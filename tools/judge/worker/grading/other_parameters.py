@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.errors import ProblemError, without_name
 from ridgeline.tools.judge.worker.grading.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.halving import take_by_halves
@@ -97,7 +97,7 @@ class OtherParameters:
             with self._book.parameters_kept():
                 is_taken = all(self._takes_draw(f"{what}, draw {i}", in_places=i % 2 == 0) for i in range(draws))
         except ProblemError as error:
-            return str(error).removeprefix("reference.py: ")
+            return without_name(error)
         return "" if is_taken else _REFUSED_DRAWS
 
     def _takes_draw(self, label: str, *, in_places: bool) -> bool:
