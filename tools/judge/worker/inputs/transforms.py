@@ -24,10 +24,10 @@ _SEGMENTS = 16  # a tweaked input of one dimension differs in this part of it
 _RUNS = 64  # a run is this part of a row
 _SCATTERED = 1 / 8  # of a row's elements
 _HANDFUL = 16  # places of a whole tensor, from one on
-_ROW_RUNS, _COLUMN_RUNS = 8, 4  # at most
+_ROW_RUNS = 8  # at most
+_COLUMN_RUNS = 4  # at most
 _LIFTS = (3.0, 9.0)  # times the rms: of a favoured run of columns, and of one column beside that
 _OWN_SPIKES = 1 / 4  # of the runs of rows
-_DRAWS = 1 + _COLUMN_RUNS + 7 * _ROW_RUNS
 
 
 def shifted(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
@@ -97,7 +97,9 @@ def lift_blocks(
     was_zero = flat == 0 if has_zeros else None
     rows, columns = (_runs(size, most, generator) for size, most in ((count, _ROW_RUNS), (width, _COLUMN_RUNS)))
     # one transfer from a GPU for all of them
-    draws = torch.rand(_DRAWS, generator=generator, device=generator.device, dtype=torch.float64).tolist()
+    draws = torch.rand(
+        1 + len(columns) + 7 * len(rows), generator=generator, device=generator.device, dtype=torch.float64
+    ).tolist()
     draw = iter(draws).__next__
     common = int(width * draw())
     low = -1.0 if has_negative else 0.0
