@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
@@ -109,7 +110,10 @@ def objection_to_signs(reference: Reference, book: CaseBook, case: Case, non_fin
     pairs = zip(non_finite_of(case), non_finite_as_given, strict=True)
     if any(bool((found & ~given).any()) for found, given in pairs):
         return OUTSIDE
-    return _ILL_CONDITIONED if _is_left_to_rounding(reference, book, case) else ""
+    try:
+        return _ILL_CONDITIONED if _is_left_to_rounding(reference, book, case) else ""
+    except BadReferenceError:  # it refuses rounded operands, weights of sum 1 say: nothing is told by them
+        return ""
 
 
 def _is_left_to_rounding(reference: Reference, book: CaseBook, case: Case) -> bool:

@@ -137,8 +137,8 @@ LOSES = 'raise RuntimeError("CUDA error: device-side assert triggered")'
             "x",
             "torch.rand(64, 16)",
             "bool((x > 1).any())",
-            ["shifted", "row_scaled", "outliers", "few_outliers"],
-            {"shifted", "row_scaled", "outliers", "few_outliers"},
+            ["shifted", "row_scaled", "blocked", "outliers", "few_outliers"],
+            {"shifted", "row_scaled", "blocked", "outliers", "few_outliers"},
         ),
         (
             "x, n, m",
