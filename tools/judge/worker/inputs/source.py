@@ -30,6 +30,7 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     common_order,
     have_same_values,
     in_order,
+    is_mask,
 )
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
     OFFSETS,
@@ -74,13 +75,15 @@ class SecretSource:
         first, second, self._draw_s = self._two_draws()
         self._alike = tuple(equal_bits(a, b) for a, b in zip(first, second, strict=True))
         pairs = list(zip(first, second, strict=True))
-        self._orders = tuple(common_order(a, b) for a, b in pairs)
+        are_masks = tuple(is_mask(a) and is_mask(b) for a, b in pairs)
+        self._orders = tuple(0 if each else common_order(*pair) for each, pair in zip(are_masks, pairs, strict=True))
         self._whole = tuple(not t.is_floating_point() for t in first)
         self._distinct = tuple(is_whole and are_distinct(t) for is_whole, t in zip(self._whole, first, strict=True))
         traits = zip(self._distinct, self._orders, pairs, strict=True)
         self._permuted = tuple(distinct and not order and have_same_values(*pair) for distinct, order, pair in traits)
         self._maps = {i: first[i] for i, is_alike in enumerate(self._alike) if is_alike and self._permuted[i]}
-        self._ways = {i: self._ways_of(i, pair) for i, pair in enumerate(pairs) if self._alike[i] or self._whole[i]}
+        may_vary = [i for i, each in enumerate(zip(self._alike, self._whole, are_masks, strict=True)) if any(each)]
+        self._ways = {i: self._ways_of(i, pairs[i]) for i in may_vary}
         self._refused: set[int] = set()  # inputs whose other values the reference refuses; a transform leaves them too
         self._only: int | None = None
         self._draws_each: bool | None = None

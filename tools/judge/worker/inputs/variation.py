@@ -16,8 +16,9 @@ from ridgeline.tools.judge.worker.inputs.permutations import exchanged, exchange
 from ridgeline.tools.judge.worker.inputs.structure import (
     are_distinct,
     has_structural_zeros,
-    is_binary,
+    is_mask,
     is_symmetric,
+    mirrored,
     order_of,
 )
 from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, scaled_in_pairs, with_secret_pairs
@@ -39,24 +40,26 @@ def ways_to_vary(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
     """Return the ways in which such an input may be changed, the likeliest first; none where no other value is safe."""
     if tensor.numel() == 0:
         return ()
-    if tensor.dtype == torch.bool:
+    if is_mask(tensor):
         return ways_of_masks(tensor)
     if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
         return ()  # a mask of infinities
-    if tensor.is_floating_point() and is_binary(tensor):
-        return ()
     if order:
         return (functools.partial(moved, order=order),) if has_room(tensor, order) else ()
     return _ways_of_floats(tensor) if tensor.is_floating_point() else _ways_of_integers(tensor)
 
 
 def ways_of_masks(mask: torch.Tensor) -> tuple[Way, ...]:
-    """Return the ways in which a mask may be changed: elements flipped, only set, only cleared; then fewer of them."""
+    """Return the ways in which a mask may be changed: elements flipped, only set, only cleared; then fewer of them.
+
+    One of the type bool loses its symmetry by that, one of numbers keeps it: it may be a matrix.
+    """
     ways: list[_MaskWay] = [_with_more] if not bool(mask.all()) else []
     ways += [_with_fewer] if bool(mask.any()) else []
     wide = ways if len(ways) == 1 else [_flipped, *ways]
     shares = ((_FLIPPED, wide), (_FEW_FLIPPED, ways))
-    return tuple(functools.partial(way, share=share) for share, each in shares for way in each)
+    found = tuple(functools.partial(way, share=share) for share, each in shares for way in each)
+    return found if mask.dtype == torch.bool else tuple(functools.partial(_as_numbers, way=way) for way in found)
 
 
 def ways_beyond(draws: tuple[torch.Tensor, torch.Tensor]) -> tuple[Way, ...]:
@@ -66,10 +69,12 @@ def ways_beyond(draws: tuple[torch.Tensor, torch.Tensor]) -> tuple[Way, ...]:
     permutation.
     """
     first, second = draws
-    if first.numel() == 0 or first.is_floating_point() or first.is_complex():
+    if first.numel() == 0:
         return ()
-    if first.dtype == torch.bool:
+    if is_mask(first) and is_mask(second):
         return ways_of_masks(first)
+    if first.is_floating_point() or first.is_complex():
+        return ()
     lowest = min(int(first.min()), int(second.min()))
     is_structured = are_distinct(first) or order_of(first) != 0
     bounds = sorted({low for low in (0, 1, -(-lowest // 2)) if low < lowest}) if not is_structured else ()
@@ -161,6 +166,12 @@ def _with_more(tensor: torch.Tensor, generator: torch.Generator, *, share: float
 
 def _with_fewer(tensor: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
     return _with_rows(tensor & ~_chosen(tensor, generator, share), tensor)
+
+
+def _as_numbers(tensor: torch.Tensor, generator: torch.Generator, *, way: Way) -> torch.Tensor:
+    """Return a mask of numbers changed as one of the type bool is, and as symmetric as it was."""
+    changed = way(tensor != 0, generator).to(tensor.dtype)
+    return mirrored(changed) if is_symmetric(tensor) else changed
 
 
 def _with_zeros(tensor: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
