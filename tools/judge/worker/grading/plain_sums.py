@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -24,8 +25,8 @@ from ridgeline.tools.records.precision import LONGEST_LANE, PLAIN_LANES
 def plain_errors(reference: Reference, case: Case) -> EachErrors | None:
     """Return what plain sums do to each output of a case that is float64's otherwise; None where nothing can be told.
 
-    Sums, means, variances, norms and reduced losses are so, on a CPU: a GPU's kernels add in trees, as PyTorch does. The
-    worst counts of some numbers of lanes.
+    Sums, running sums, means, variances, norms and reduced losses are so, on a CPU: a GPU's kernels add in trees, as
+    PyTorch does. The worst counts of some numbers of lanes.
     """
     found: list[EachErrors] = []
     for lanes in PLAIN_LANES:
@@ -116,6 +117,27 @@ def plain_sum(terms: torch.Tensor, dims: Sequence[int], lanes: int) -> torch.Ten
     return sums[0].reshape([terms.shape[d] for d in kept])
 
 
+def running_sum(terms: torch.Tensor, dim: int) -> torch.Tensor:
+    """Return running sums in float32, each the one before it and one term more.
+
+    PyTorch's own are in float64 on a CPU, numpy's are plain. A running sum has one lane, so that is four times as long as
+    `LONGEST_LANE` at most: longer rows are pieces, to each of which the sum of those before it is added.
+    """
+    rows = terms.float().movedim(dim, -1)
+    total = torch.zeros_like(rows[..., :1])
+    pieces = []
+    for piece in torch.split(rows, 4 * LONGEST_LANE, dim=-1):
+        sums = torch.from_numpy(np.add.accumulate(piece.contiguous().numpy(), axis=-1)) + total
+        total = sums[..., -1:]
+        pieces.append(sums)
+    return torch.cat(pieces, dim=-1).movedim(-1, dim)
+
+
+def _cumsum(call: _Reduction) -> torch.Tensor:
+    made = call.given.get("dtype")
+    return running_sum(call.operand, call.given["dim"]).to(call.operand.dtype if made is None else made)
+
+
 def _norm(call: _Reduction) -> torch.Tensor:
     order = call.given.get("ord", 2)
     if order == 1:
@@ -142,6 +164,7 @@ _REDUCTIONS: dict[str, Callable[[_Reduction], Any]] = {
     "std": lambda call: call.variance()[0].sqrt(),
     "var_mean": lambda call: call.variance(),
     "std_mean": lambda call: (call.variance()[0].sqrt(), call.variance()[1]),
+    "cumsum": _cumsum,
     "linalg_vector_norm": _norm,
     "mse_loss": _loss,
     "smooth_l1_loss": _loss,

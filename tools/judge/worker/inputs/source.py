@@ -30,6 +30,7 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     common_order,
     have_same_values,
     in_order,
+    is_mask,
 )
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
     OFFSETS,
@@ -48,7 +49,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
     with_one_row,
     with_outliers,
 )
-from ridgeline.tools.judge.worker.inputs.variation import Way, ways_beyond, ways_to_vary
+from ridgeline.tools.judge.worker.inputs.variation import Way, ways_beyond, ways_to_vary, with_part_changed
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.vocabulary import DeviceKind
@@ -75,13 +76,17 @@ class SecretSource:
         first, second, self._draw_s = self._two_draws()
         self._alike = tuple(equal_bits(a, b) for a, b in zip(first, second, strict=True))
         pairs = list(zip(first, second, strict=True))
-        self._orders = tuple(common_order(a, b) for a, b in pairs)
+        are_masks = tuple(is_mask(a) and is_mask(b) for a, b in pairs)
+        self._orders = tuple(0 if each else common_order(*pair) for each, pair in zip(are_masks, pairs, strict=True))
         self._whole = tuple(not t.is_floating_point() for t in first)
         self._distinct = tuple(is_whole and are_distinct(t) for is_whole, t in zip(self._whole, first, strict=True))
         traits = zip(self._distinct, self._orders, pairs, strict=True)
         self._permuted = tuple(distinct and not order and have_same_values(*pair) for distinct, order, pair in traits)
-        self._maps = {i: first[i] for i, is_alike in enumerate(self._alike) if is_alike and self._permuted[i]}
-        self._ways = {i: self._ways_of(i, pair) for i, pair in enumerate(pairs) if self._alike[i] or self._whole[i]}
+        self._ordered_whole = tuple(w and order != 0 for w, order in zip(self._whole, self._orders, strict=True))
+        own = [any(each) for each in zip(self._permuted, self._ordered_whole, strict=True)]
+        self._maps = {i: first[i] for i, is_alike in enumerate(self._alike) if is_alike and own[i]}
+        may_vary = [i for i, each in enumerate(zip(self._alike, self._whole, are_masks, strict=True)) if any(each)]
+        self._ways = {i: self._ways_of(i, pairs[i]) for i in may_vary}
         self._refused: set[int] = set()  # inputs whose other values the reference refuses; a transform leaves them too
         self._only: int | None = None
         self._draws_each: bool | None = None
@@ -171,9 +176,16 @@ class SecretSource:
         """Return the inputs given for `base` changed in one secret place: a few sampled elements do not tell the two apart."""
         generator = self._generator(label + ":row")
         pairs = enumerate(zip(self.given(base), self.nominal(label), strict=True))
-        changes = (with_two_exchanged if is_permuted else change for is_permuted in self._permuted)
-        each = [functools.partial(change, generator=generator) for change in changes]
+        each = [functools.partial(self._tweak_of(i, change), generator=generator) for i in range(len(self._alike))]
         return tuple(self._tweaked(i, t, other, each[i]) for i, (t, other) in pairs)
+
+    def _tweak_of(self, index: int, change: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        """Return how little of an input changes: what a permutation or an order allows."""
+        if self._permuted[index]:
+            return with_two_exchanged
+        if self._ordered_whole[index] and self._changes(index):
+            return functools.partial(with_part_changed, way=self._ways[index][0])
+        return change
 
     def _tweaked(
         self, index: int, tensor: torch.Tensor, other: torch.Tensor, change: Callable[..., torch.Tensor]
@@ -181,6 +193,9 @@ class SecretSource:
         if index in self._ways and not self._changes(index):
             return tensor
         is_alike = self._alike[index]
+        if self._ordered_whole[index]:
+            changed = change(tensor, other)
+            return other if equal_bits(changed, tensor) else changed
         is_unlike = self._orders[index] != 0 and not is_alike
         if tensor.dim() == 1 and not self._permuted[index] and (self._distinct[index] or is_unlike):
             return other  # a part of another draw would break the order
@@ -333,7 +348,7 @@ class SecretSource:
         )
 
     def _another_map(self, index: int, label: str, of_set: int) -> torch.Tensor:
-        """Return a permutation of a set's own: one chosen of two, element by element, is none."""
+        """Return a permutation or an order of a set's own: one chosen of two, element by element, is none, or has no heaps."""
         return self._varied(index, self._maps[index], f"{label}:{of_set}")
 
     @functools.cached_property

@@ -33,6 +33,15 @@ def is_binary(tensor: torch.Tensor) -> bool:
     return bool((zeros | ones).all()) and bool(zeros.any()) and bool(ones.any())
 
 
+def is_mask(tensor: torch.Tensor) -> bool:
+    """Return whether an input is a mask, of whatever type; one row of whole numbers that rises may be segments instead."""
+    if tensor.dtype == torch.bool:
+        return True
+    if tensor.is_complex() or tensor.numel() < _LEAST_ORDERED or not is_binary(tensor):
+        return False
+    return tensor.is_floating_point() or tensor.dim() > 1 or order_of(tensor) <= 0
+
+
 def order_of(tensor: torch.Tensor) -> int:
     """Return 1 when every row (the last dimension) rises, -1 when every one falls, 0 for anything else."""
     if tensor.dtype == torch.bool or tensor.dim() == 0 or tensor.shape[-1] < _LEAST_ORDERED or tensor.numel() == 0:

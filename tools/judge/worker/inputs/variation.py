@@ -15,9 +15,11 @@ import torch
 from ridgeline.tools.judge.worker.inputs.permutations import exchanged, exchanged_in_rows, mixed_up
 from ridgeline.tools.judge.worker.inputs.structure import (
     are_distinct,
+    common_order,
     has_structural_zeros,
-    is_binary,
+    is_mask,
     is_symmetric,
+    mirrored,
     order_of,
 )
 from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, scaled_in_pairs, with_secret_pairs
@@ -32,6 +34,10 @@ FACTORS = ((0.5, 1.0), (0.91, 1.0), (0.99, 1.0), (1.0, 1.1))
 """Ranges of the factors of what is scaled. A reference that asserts a lower bound takes a narrower one, or larger values."""
 _PAIRED = ((0.5, FACTORS[0]), (0.1, FACTORS[1]))
 """Shares of a definite matrix off its diagonal that are replaced, by secret pairs above all, with the factors of its rows."""
+_HEAPED = 0.25  # of the rows in order: with a heap of one value
+_NARROW = 0.25  # of them: with all values but the ends within a part of the range
+_PARTS = 16  # rows in order are changed in this part of one, where little may change
+_MOST_HEAPED = 15 / 16  # of a row's places
 _LARGEST_OF_ZEROS = (1.0, 0.01)
 
 
@@ -39,41 +45,62 @@ def ways_to_vary(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
     """Return the ways in which such an input may be changed, the likeliest first; none where no other value is safe."""
     if tensor.numel() == 0:
         return ()
-    if tensor.dtype == torch.bool:
+    if is_mask(tensor):
         return ways_of_masks(tensor)
     if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
         return ()  # a mask of infinities
-    if tensor.is_floating_point() and is_binary(tensor):
-        return ()
     if order:
-        return (functools.partial(moved, order=order),) if has_room(tensor, order) else ()
+        return _ways_in_order(tensor, order)
     return _ways_of_floats(tensor) if tensor.is_floating_point() else _ways_of_integers(tensor)
 
 
 def ways_of_masks(mask: torch.Tensor) -> tuple[Way, ...]:
-    """Return the ways in which a mask may be changed: elements flipped, only set, only cleared; then fewer of them."""
+    """Return the ways in which a mask may be changed: elements flipped, only set, only cleared; then fewer of them.
+
+    One of the type bool loses its symmetry by that, one of numbers keeps it: it may be a matrix.
+    """
     ways: list[_MaskWay] = [_with_more] if not bool(mask.all()) else []
     ways += [_with_fewer] if bool(mask.any()) else []
     wide = ways if len(ways) == 1 else [_flipped, *ways]
     shares = ((_FLIPPED, wide), (_FEW_FLIPPED, ways))
-    return tuple(functools.partial(way, share=share) for share, each in shares for way in each)
+    found = tuple(functools.partial(way, share=share) for share, each in shares for way in each)
+    return found if mask.dtype == torch.bool else tuple(functools.partial(_as_numbers, way=way) for way in found)
 
 
 def ways_beyond(draws: tuple[torch.Tensor, torch.Tensor]) -> tuple[Way, ...]:
     """Return the ways to change an input beyond what two draws of it show, the likeliest first.
 
-    A mask has no shape that a kernel may rely on. Whole numbers above 0 may be 0 or 1, unless a row is in order or a
-    permutation.
+    A mask has no shape that a kernel may rely on. Whole numbers in order lie anywhere between their ends. Others above 0
+    may be 0 or 1, unless they are a permutation.
     """
     first, second = draws
-    if first.numel() == 0 or first.is_floating_point() or first.is_complex():
+    if first.numel() == 0:
         return ()
-    if first.dtype == torch.bool:
+    if is_mask(first) and is_mask(second):
         return ways_of_masks(first)
+    if first.is_floating_point() or first.is_complex():
+        return ()
+    order = common_order(first, second)
+    if order:
+        return _redrawn_ways(first, order)
     lowest = min(int(first.min()), int(second.min()))
     is_structured = are_distinct(first) or order_of(first) != 0
     bounds = sorted({low for low in (0, 1, -(-lowest // 2)) if low < lowest}) if not is_structured else ()
     return tuple(functools.partial(_some_lowered, low=low) for low in bounds)
+
+
+def _ways_in_order(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
+    way = (functools.partial(moved, order=order),) if has_room(tensor, order) else ()
+    return way if tensor.is_floating_point() else (*_redrawn_ways(tensor, order), *way)
+
+
+def _redrawn_ways(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
+    """Return the ways to draw whole numbers in order anew: with repeats, then without, where they have none."""
+    if not has_room(tensor, order):
+        return ()
+    has_repeats = bool((tensor.diff(dim=-1) == 0).any())
+    kinds = (True,) if has_repeats else (True, False)
+    return tuple(functools.partial(redrawn, order=order, has_repeats=each) for each in kinds)
 
 
 def _ways_of_floats(tensor: torch.Tensor) -> tuple[Way, ...]:
@@ -161,6 +188,12 @@ def _with_more(tensor: torch.Tensor, generator: torch.Generator, *, share: float
 
 def _with_fewer(tensor: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
     return _with_rows(tensor & ~_chosen(tensor, generator, share), tensor)
+
+
+def _as_numbers(tensor: torch.Tensor, generator: torch.Generator, *, way: Way) -> torch.Tensor:
+    """Return a mask of numbers changed as one of the type bool is, and as symmetric as it was."""
+    changed = way(tensor != 0, generator).to(tensor.dtype)
+    return mirrored(changed) if is_symmetric(tensor) else changed
 
 
 def _with_zeros(tensor: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
@@ -269,3 +302,37 @@ def moved(tensor: torch.Tensor, generator: torch.Generator, *, order: int) -> to
     else:
         changed[..., 1:-1] -= (steps * (gaps + 1)).long().clamp_max(gaps).to(tensor.dtype)
     return changed if order > 0 else changed.flip(-1)
+
+
+def redrawn(tensor: torch.Tensor, generator: torch.Generator, *, order: int, has_repeats: bool) -> torch.Tensor:
+    """Return whole numbers in order of which all but each row's ends are drawn anew between these.
+
+    Drawn evenly they leave gaps of every usual size. A heap of one value, or values in a part of the range alone, leave
+    gaps of nothing and of most of the range: empty bags, and long ones. Without repeats a heap is a run of neighbours.
+    """
+    rising = (tensor if order > 0 else tensor.flip(-1)).long()
+    low, high, inner = rising[..., :1], rising[..., -1:], rising.shape[-1] - 2
+    steps = 0 if has_repeats else torch.arange(1, inner + 1, device=rising.device)
+    room = (high - low if has_repeats else high - low - inner - 1).clamp_min(0)
+    rows = (*rising.shape[:-1], 1)
+    kind, begin, end, heap, share = (_random(rows, generator).double() for _ in range(5))
+    within = (kind < _NARROW).double()
+    start, width = within * torch.minimum(begin, end), 1 - within * (1 - (end - begin).abs())
+    drawn = torch.rand((*rows[:-1], inner), generator=generator, device=generator.device, dtype=torch.float64)
+    is_heaped = _random(drawn.shape, generator) < _MOST_HEAPED * share * (kind >= 1 - _HEAPED)
+    places = torch.where(is_heaped, heap, start + width * drawn)
+    offsets = (places * (room + 1)).long().clamp_max(room).sort(dim=-1).values
+    changed = torch.cat((low, low + offsets + steps, high), dim=-1).to(tensor.dtype)
+    return changed if order > 0 else changed.flip(-1)
+
+
+def with_part_changed(
+    tensor: torch.Tensor, _other: torch.Tensor, generator: torch.Generator, *, way: Way
+) -> torch.Tensor:
+    """Return rows in order with a part of a secret one changed in a way that keeps its ends, and so the order."""
+    changed = tensor.clone().reshape(-1, tensor.shape[-1])
+    row = changed[int(torch.randint(len(changed), (), generator=generator, device=generator.device))]
+    length = min(row.numel(), -(-row.numel() // _PARTS) + 2)
+    start = int(torch.randint(row.numel() - length + 1, (), generator=generator, device=generator.device))
+    row[start : start + length] = way(row[start : start + length], generator)
+    return changed.view(tensor.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from tests.tools.judge.worker.grading.judged import Judged, Kernel, sums_by_lanes
@@ -79,6 +80,18 @@ def test_channels_that_lie_side_by_side_may_be_lanes_themselves() -> None:
     assert judged.refused_in(one_after_the_other) == []
 
 
+@pytest.mark.parametrize("secret", SECRETS)
+def test_running_sums_of_long_rows_in_float32_are_right_and_those_in_less_are_not(secret: bytes) -> None:
+    judged = Judged("x", f"torch.randn(2, {1 << 18})", "return x.cumsum(-1)", secret=secret)
+
+    def running(x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(np.add.accumulate(x.numpy(), axis=-1))
+
+    assert judged.refused_in(running) == []
+    for less in (lambda x: running(x.bfloat16().float()), lambda x: running(x.half().float())):
+        assert not judged.passes("nominal_0", less)
+
+
 def test_a_plain_sum_adds_in_float32_by_its_lanes() -> None:
     terms = torch.full((2, 1 << 12), 0.1)
     lost = plain_sum(terms.double(), [1], 8) - terms.double().sum(-1)
@@ -93,7 +106,7 @@ def test_a_plain_sum_adds_in_float32_by_its_lanes() -> None:
         "torch.cat(torch.var_mean(x, 2, keepdim=True))", "torch.linalg.vector_norm(x, 1, dim=0)", "x.norm(3)",
         "torch.nn.functional.mse_loss(x, y)", "torch.nn.functional.huber_loss(x, y, reduction='sum', delta=0.5)",
         "torch.nn.functional.smooth_l1_loss(x, y, reduction='none')",
-        "torch.nn.functional.binary_cross_entropy(x, y)", "x.sum(-1).cumsum(0)", "x.sum(dtype=torch.float64)",
+        "torch.nn.functional.binary_cross_entropy(x, y)", "x.sum(-1).cumsum(0)", "x.cumsum(1)", "x.sum(dtype=torch.float64)",
     ],
 )  # fmt: skip
 def test_every_reduction_is_the_same_but_for_its_last_bits(body: str) -> None:

@@ -8,7 +8,7 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs import source as judge_inputs
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.judge.worker.inputs.structure import order_of
+from ridgeline.tools.judge.worker.inputs.structure import is_mask, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 from ridgeline.tools.judge.worker.reference import Reference
@@ -177,6 +177,8 @@ ALIKE = {
     "a symmetric matrix": "2 * torch.eye(8)",
     "equal rows": "torch.arange(8).sin().expand(6, 8).contiguous()",
     "a mask": "torch.ones(6, 8, dtype=torch.bool)",
+    "a causal mask of numbers": "torch.ones(8, 8).tril()",
+    "a padding mask of integers": "(torch.arange(8) < torch.arange(2, 8)[:, None]).long()",
     "lengths": "torch.full((16,), 100)",
     "offsets": "torch.arange(0, 90, 10)",
     "a permutation": "torch.arange(64).view(8, 8).mT.flatten()",
@@ -191,7 +193,7 @@ def test_an_input_that_is_always_alike_is_changed_within_its_range(kind: str) ->
         assert other.double().min() >= min(0.0, float(given.min())) and other.double().max() <= max(
             1.0, float(given.max())
         )
-        assert order_of(other) == order_of(given) or not order_of(given), kind
+        assert order_of(other) == order_of(given) or not order_of(given) or is_mask(given), kind
     assert not torch.equal(sets[0], sets[1]) or given.numel() < 9, kind
 
 
@@ -223,7 +225,7 @@ def _least_left(given: torch.Tensor, i: int, row: torch.Tensor) -> float:
 
 @pytest.mark.parametrize(
     "inputs",
-    ["torch.ones(8, 8).tril()", "torch.full((8, 8), -torch.inf).triu(1)", "torch.arange(9)", "torch.zeros(9).long()"],
+    ["torch.full((8, 8), -torch.inf).triu(1)", "torch.arange(9)", "torch.zeros(9).long()"],
 )
 def test_an_input_none_of_whose_values_may_be_others_is_kept_and_named(inputs: str) -> None:
     reference = Reference(REFERENCE.format(names="x, k", body="x * 2 + k.sum()", inputs=f"torch.randn(9), {inputs}"))
