@@ -95,11 +95,16 @@ def _ways_in_order(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
 
 
 def _redrawn_ways(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
-    """Return the ways to draw whole numbers in order anew: with repeats, then without, where they have none."""
+    """Return the ways to draw whole numbers in order anew: with repeats where they have some, without where they have none.
+
+    Those that begin at 0 may be the ends of bags: with repeats first. Others without any may be places to write to, and a
+    place that is written twice has no certain value.
+    """
     if not has_room(tensor, order):
         return ()
     has_repeats = bool((tensor.diff(dim=-1) == 0).any())
-    kinds = (True,) if has_repeats else (True, False)
+    begins_at_zero = bool((tensor[..., 0 if order > 0 else -1] == 0).all())
+    kinds = (True,) if has_repeats else (True, False) if begins_at_zero else (False,)
     return tuple(functools.partial(redrawn, order=order, has_repeats=each) for each in kinds)
 
 

@@ -54,3 +54,10 @@ def test_ids_of_drawn_segments_have_many_of_one() -> None:
     each = offsets(found)
     assert all(int(o.diff().min()) >= 0 for o in each)
     assert max(int(o.bincount().max()) for o in each) > 300
+
+
+def test_places_that_are_written_to_once_are_never_written_twice() -> None:
+    places = "torch.randperm(1000)[:64].sort().values + 3"
+    each = offsets(made("o, x", f"{places}, torch.randn(9)", "return torch.zeros(1003).index_fill(0, o, 1.0)"))
+    assert all(int(o.diff().min()) > 0 for o in each)
+    assert max(float(o.diff().max()) for o in each) > 250
