@@ -37,7 +37,8 @@ class _PipedConsole(Console):
 def make_console(*, stderr: bool = False) -> Console:
     """Return a console on standard output, or on standard error; a pipe or a file has no width that lines would end at."""
     console = _PipedConsole(stderr=stderr, highlight=False)
-    if not console.is_terminal and not os.environ.get("COLUMNS"):
+    columns = os.environ.get("COLUMNS", "")
+    if not (columns.isdecimal() and int(columns)) and (not console.is_terminal or columns):
         console.width = _UNBOUNDED
     return console
 

@@ -22,7 +22,7 @@ from ridgeline.tools.engine import CompareTask, CompileTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.results import Build, Comparison, FailedComparison
-from ridgeline.tools.records.vocabulary import Purpose, Status
+from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
 from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 logger = logger_of(__name__)
 
 LEADERS = 3
-"""Kernels compared at most: each after the first costs an alternating run of about 10 s."""
+"""Kernels compared at most, a seed kernel aside: each after the first costs an alternating run of about 10 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +106,23 @@ async def compare_leaders(
 
 
 def within_noise(standings: Sequence[Standing]) -> list[Standing]:
-    """Return the fastest kernel and those of the next whose interval reaches its own; all must beat eager."""
+    """Return the fastest kernel and those of the next whose interval reaches its own; all must beat eager.
+
+    They are LEADERS at most, and the best seed kernel of all that reach it: what a search is to beat is never cut.
+    """
     faster = [standing for standing in standings if standing.speedup > 1]
     if not faster:
         return []
     least = _interval(faster[0])[0]
-    return [faster[0], *(s for s in faster[1:] if _interval(s)[1] >= least)][:LEADERS]
+    tied = [faster[0], *(s for s in faster[1:] if _interval(s)[1] >= least)]
+    leaders, rest = tied[:LEADERS], tied[LEADERS:]
+    if any(_is_seed(each) for each in leaders):
+        return leaders
+    return [*leaders, *[each for each in rest if _is_seed(each)][:1]]
+
+
+def _is_seed(standing: Standing) -> bool:
+    return standing.candidate.origin is Origin.SEED
 
 
 def _interval(standing: Standing) -> tuple[float, float]:

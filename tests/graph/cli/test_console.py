@@ -31,10 +31,14 @@ def test_colours_of_the_consoles_own_stay(capsys: pytest.CaptureFixture[str], mo
     assert "\x1b[1mword" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("columns", [None, "0", "wide"])
 def test_what_is_piped_is_neither_wrapped_nor_filled_with_blanks(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str | None
 ) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is None:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    else:
+        monkeypatch.setenv("COLUMNS", columns)
     table = Table("name", "words", box=None, pad_edge=False)
     table.add_row("a", "word " * 40)
     table.add_row("long name", "few")

@@ -16,8 +16,9 @@ from ridgeline.tools.records.results import Comparison, Evaluation, Timing
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
 
 
-def standing(name: str, speedup: float, low: float, high: float) -> Standing:
-    candidate = candidate_of(name, name=name, origin=Origin.MODEL, round=1, idea_id=name)
+def standing(name: str, speedup: float, low: float, high: float, origin: Origin = Origin.MODEL) -> Standing:
+    of_an_idea = {"round": 1, "idea_id": name} if origin is Origin.MODEL else {}
+    candidate = candidate_of(name, name=name, origin=origin, **of_an_idea)
     timing = Timing(status=Status.OK, median_ms=1.0, speedup=speedup, speedup_ci95=(low, high))
     evaluation = Evaluation(key=name, candidate_id=name, purpose=Purpose.SEARCH, status=Status.OK, timing=timing)
     return Standing(candidate=candidate, evaluation=evaluation)
@@ -27,6 +28,14 @@ def test_leaders_are_the_fastest_and_those_whose_intervals_reach_it() -> None:
     fastest, near, far = (standing(*row) for row in (("a", 2.0, 1.9, 2.1), ("b", 1.9, 1.8, 1.95), ("c", 1.5, 1.4, 1.6)))
     assert within_noise([fastest, near, far]) == [fastest, near]
     assert within_noise([standing(f"k{n}", 2.0, 1.9, 2.1) for n in range(9)])[LEADERS:] == []
+
+
+def test_the_best_seed_kernel_that_reaches_the_fastest_is_never_cut() -> None:
+    found = [standing(f"k{n}", 2.0, 1.9, 2.1) for n in range(5)]
+    seed, worse = (standing(name, 1.9, 1.4, 2.4, Origin.SEED) for name in ("seed", "worse"))
+    assert within_noise([*found, seed, worse]) == [*found[:LEADERS], seed]
+    assert within_noise([found[0], seed, worse, *found[1:]]) == [found[0], seed, worse]
+    assert within_noise([*found, standing("slow", 1.5, 1.4, 1.6, Origin.SEED)]) == found[:LEADERS]
 
 
 def test_kernel_that_does_not_beat_eager_is_no_leader() -> None:

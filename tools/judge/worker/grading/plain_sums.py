@@ -25,8 +25,8 @@ from ridgeline.tools.records.precision import LONGEST_LANE, PLAIN_LANES
 def plain_errors(reference: Reference, case: Case) -> EachErrors | None:
     """Return what plain sums do to each output of a case that is float64's otherwise; None where nothing can be told.
 
-    Sums, running sums, means, variances, norms and reduced losses are so, on a CPU: a GPU's kernels add in trees, as
-    PyTorch does. The worst counts of some numbers of lanes.
+    Sums, running sums, means, variances, norms, reduced losses and the statistics of layer, group, batch and instance norms
+    are so, on a CPU: a GPU's kernels add in trees, as PyTorch does. The worst counts of some numbers of lanes.
     """
     found: list[EachErrors] = []
     for lanes in PLAIN_LANES:
@@ -52,8 +52,12 @@ class PlainSums(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch ha
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         names = [argument.name for argument in func._schema.arguments]
         given = dict(zip(names, args, strict=False)) | (kwargs or {})
-        made = _REDUCTIONS.get(str(func.overloadpacket).removeprefix("aten."))
-        operand = given.get("self")
+        name = str(func.overloadpacket).removeprefix("aten.")
+        operand = given.get("self", given.get("input"))
+        if name in _NORMALISED and isinstance(operand, torch.Tensor) and _is_summed(operand):
+            given = {n: given.get(n) for n in names}
+            return (_NORMALISED[name](given, self._lanes), *func(*args, **(kwargs or {}))[1:])
+        made = _REDUCTIONS.get(name)
         if made is None or "out" in given or not (isinstance(operand, torch.Tensor) and _is_summed(operand)):
             return func(*args, **(kwargs or {}))
         return made(_Reduction(func, operand, given, self._lanes))
@@ -157,6 +161,50 @@ def _loss(call: _Reduction) -> torch.Tensor:
     return call.sum(terms, is_kept=False) / (call.count if reduction == 1 else 1)
 
 
+def _normalised(terms: torch.Tensor, dims: Sequence[int], eps: float, lanes: int) -> torch.Tensor:
+    """Return (terms - mean) / sqrt(variance + eps) over these dimensions, the statistics in two passes of plain sums."""
+    count = math.prod(terms.shape[d] for d in dims)
+    kept = [1 if d in dims else size for d, size in enumerate(terms.shape)]
+    centred = terms - plain_sum(terms, dims, lanes).to(terms.dtype).reshape(kept) / count
+    variance = plain_sum(centred**2, dims, lanes).to(terms.dtype).reshape(kept) / count
+    return centred / (variance + eps).sqrt()
+
+
+def _scaled(normalised: torch.Tensor, given: dict[str, Any], shape: Sequence[int]) -> torch.Tensor:
+    weight, bias = (given[name] for name in ("weight", "bias"))
+    scaled = normalised if weight is None else normalised * weight.reshape(shape)
+    return scaled if bias is None else scaled + bias.reshape(shape)
+
+
+def _layer_norm(given: dict[str, Any], lanes: int) -> torch.Tensor:
+    terms, shape = given["input"], given["normalized_shape"]
+    dims = range(terms.dim() - len(shape), terms.dim())
+    return _scaled(_normalised(terms, list(dims), given["eps"], lanes), given, shape)
+
+
+def _group_norm(given: dict[str, Any], lanes: int) -> torch.Tensor:
+    terms, channels = given["input"], given["C"]
+    groups = terms.reshape(given["N"] * given["group"], -1)
+    normalised = _normalised(groups, [1], given["eps"], lanes).reshape(terms.shape)
+    return _scaled(normalised, given, [1, channels, *(1 for _ in terms.shape[2:])])
+
+
+def _batch_norm(given: dict[str, Any], lanes: int) -> torch.Tensor:
+    terms = given["input"]
+    shape = [1, -1, *(1 for _ in terms.shape[2:])]
+    if given["training"]:
+        normalised = _normalised(terms, [d for d in range(terms.dim()) if d != 1], given["eps"], lanes)
+    else:
+        means, variances = (given[name].reshape(shape) for name in ("running_mean", "running_var"))
+        normalised = (terms - means) / (variances + given["eps"]).sqrt()
+    return _scaled(normalised, given, shape)
+
+
+_NORMALISED: dict[str, Callable[[dict[str, Any], int], torch.Tensor]] = {
+    "native_layer_norm": _layer_norm,
+    "native_group_norm": _group_norm,
+    "native_batch_norm": _batch_norm,
+}
 _REDUCTIONS: dict[str, Callable[[_Reduction], Any]] = {
     "sum": lambda call: call.sum(call.operand),
     "mean": lambda call: call.sum(call.operand) / call.count,

@@ -17,6 +17,7 @@ KURTOSIS = (
     "d = x - x.mean(-1, keepdim=True)\n        return d.pow(4).mean(-1) / d.pow(2).mean(-1) ** 2 - 3",
     f"torch.randn({ROWS}, {WIDTH})",
 )
+LAYER_NORM = ("return torch.nn.functional.layer_norm(x, x.shape[-1:])", f"torch.randn(4, {32 * WIDTH})")
 SQUARES = ("return x.pow(2).mean((0, 1, 2))", f"torch.randn(16, 64, 64, {CHANNELS})")
 
 
@@ -36,8 +37,16 @@ def squares(add: Sum) -> Kernel:
     return lambda x: add((x * x).reshape(-1, CHANNELS).t().contiguous()) / (x.numel() // CHANNELS)
 
 
-CASES = [(L1, l1), (KURTOSIS, kurtosis), (SQUARES, squares)]
-NAMES = ["l1", "kurtosis", "squares"]
+def layer_norm(add: Sum) -> Kernel:
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        d = x - add(x)[:, None] / x.shape[1]
+        return d / (add(d * d)[:, None] / x.shape[1] + 1e-5).sqrt()
+
+    return kernel
+
+
+CASES = [(L1, l1), (KURTOSIS, kurtosis), (SQUARES, squares), (LAYER_NORM, layer_norm)]
+NAMES = ["l1", "kurtosis", "squares", "layer norm"]
 
 
 def by_16_lanes(terms: torch.Tensor) -> torch.Tensor:
@@ -107,6 +116,10 @@ def test_a_plain_sum_adds_in_float32_by_its_lanes() -> None:
         "torch.nn.functional.mse_loss(x, y)", "torch.nn.functional.huber_loss(x, y, reduction='sum', delta=0.5)",
         "torch.nn.functional.smooth_l1_loss(x, y, reduction='none')",
         "torch.nn.functional.binary_cross_entropy(x, y)", "x.sum(-1).cumsum(0)", "x.cumsum(1)", "x.sum(dtype=torch.float64)",
+        "torch.nn.functional.layer_norm(x, (7, 9), y[0], y[1])", "torch.nn.functional.layer_norm(x, (9,))",
+        "torch.nn.functional.group_norm(x.transpose(0, 1), 3, y[0, :6, 0], y[1, :6, 0])",
+        "torch.nn.functional.instance_norm(x)", "torch.nn.functional.batch_norm(x, None, None, training=True)",
+        "torch.nn.functional.batch_norm(x, y[0, :, 0], y[1, :, 0], y[2, :, 0])",
     ],
 )  # fmt: skip
 def test_every_reduction_is_the_same_but_for_its_last_bits(body: str) -> None:
