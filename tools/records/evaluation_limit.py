@@ -15,9 +15,9 @@ CALLS = 8
 LONGEST_BUILD_S = 300.0
 """A build may take this long by the clock, whatever its compiler's processor time: a module's import may sleep."""
 
-LEAST_TRIALS = 11
+LEAST_TRIALS = 12
 """Trials that a reference of one input and no parameter takes. A verification of fewer may last as long as one of these."""
-MOST_TRIALS = 22
+MOST_TRIALS = 24
 """Trials of a reference that takes every kind; an engine waits for an evaluator as if each reference did."""
 _SANITIZED = 2.0
 """A sanitizer's build is an order of magnitude slower, and is called once where others are called twice."""

@@ -22,7 +22,7 @@ from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.evaluation_limit import LEAST_TRIALS, MOST_TRIALS, verify_limit_s
 from ridgeline.tools.records.precision import FRESH_SECRETS
 from ridgeline.tools.records.results import Trial, Verdict
-from ridgeline.tools.records.trial_names import ALONE, NOMINAL, ORDER_ONE, SCALARS, SIGNED, TRANSFORMED, TWEAKED
+from ridgeline.tools.records.trial_names import ALONE, CROWDED, NOMINAL, ORDER_ONE, SCALARS, SIGNED, TRANSFORMED, TWEAKED
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.deadline import Deadline
 
@@ -190,8 +190,8 @@ def test_the_pages_say_how_many_calls_go_unexamined(page: str) -> None:
     assert f"{low} to {high - 1} unexamined calls" in (DOCS / page).read_text(encoding="utf-8")
 
 
-def test_a_kernel_of_four_seconds_a_call_is_judged_in_time_whatever_the_reference_takes() -> None:
-    default_s, call_s = 30.0, 4.0
+def test_a_kernel_of_nearly_four_seconds_a_call_is_judged_in_time_whatever_the_reference_takes() -> None:
+    default_s, call_s = 30.0, 3.9
     for arguments in range(7):
         trials = (*_LEAST[:5], *(f"{ALONE}_{i}" for i in range(arguments)), *_LEAST[5:])
         first_s = verify_limit_s(default_s, len(trials))
@@ -204,5 +204,5 @@ def test_a_kernel_of_four_seconds_a_call_is_judged_in_time_whatever_the_referenc
 
 def test_the_deadline_knows_the_least_and_the_most_trials_of_a_reference() -> None:
     assert len(_LEAST) == len(NOMINAL + TRANSFORMED) == LEAST_TRIALS
-    further = (ORDER_ONE, *(f"{ALONE}_{i}" for i in range(_MOST_ALONE)), *SIGNED, SCALARS)
+    further = (CROWDED, ORDER_ONE, *(f"{ALONE}_{i}" for i in range(_MOST_ALONE)), *SIGNED, SCALARS)
     assert len(_LEAST) + len(further) == MOST_TRIALS
