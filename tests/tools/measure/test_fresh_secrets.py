@@ -22,7 +22,16 @@ from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.evaluation_limit import LEAST_TRIALS, MOST_TRIALS, verify_limit_s
 from ridgeline.tools.records.precision import FRESH_SECRETS
 from ridgeline.tools.records.results import Trial, Verdict
-from ridgeline.tools.records.trial_names import ALONE, CROWDED, NOMINAL, ORDER_ONE, SCALARS, SIGNED, TRANSFORMED, TWEAKED
+from ridgeline.tools.records.trial_names import (
+    ALONE,
+    CROWDED,
+    NOMINAL,
+    ORDER_ONE,
+    SCALARS,
+    SIGNED,
+    TRANSFORMED,
+    TWEAKED,
+)
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.deadline import Deadline
 
