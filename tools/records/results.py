@@ -129,7 +129,7 @@ class Baselines(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Record):
+class StepResult(Record):
     """The end of one step of a candidate, or of all its steps: ok, or the finding that it ended with."""
 
     status: Status  # that of the code
@@ -150,7 +150,7 @@ class Result(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Build(Result):
+class Build(StepResult):
     """The compiler's result for one source: ok, compile_error or refused."""
 
     key: str  # sha256 of source, generated header, flags, toolchain, architecture
@@ -177,7 +177,7 @@ class Trial(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict(Result):
+class Verdict(StepResult):
     """The result of verifying that a candidate computes what the reference computes."""
 
     rel_error: float | None = None  # the worst nominal trial's
@@ -209,7 +209,7 @@ def factor_of(trial: Trial) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing(Result):
+class Timing(StepResult):
     """A candidate's time, in alternation with eager PyTorch of its class."""
 
     median_ms: float | None = None  # where it is ok, and there alone
@@ -324,7 +324,7 @@ class Profile(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation(Result):
+class Evaluation(StepResult):
     """All results for one candidate and one purpose."""
 
     key: str  # evaluation_key(): source, header, flags, toolchain, problem, device, judge version, purpose

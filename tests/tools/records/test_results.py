@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ridgeline.tools.records.results import Build, Evaluation, Result, Timing, Verdict
+from ridgeline.tools.records.results import Build, Evaluation, StepResult, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
 
 TIMING = Timing(status=Status.OK, median_ms=1.0, reference_ms=2.0, speedup=2.0)
-OK: dict[str, Result] = {
+OK: dict[str, StepResult] = {
     "build": Build(status=Status.OK, key="k"),
     "verdict": Verdict(status=Status.OK),
     "timing": TIMING,
@@ -31,7 +31,7 @@ OK: dict[str, Result] = {
         ),
     ],
 )
-def test_a_status_is_that_of_its_code(result: Result, contradiction: dict[str, Any], says: str) -> None:
+def test_a_status_is_that_of_its_code(result: StepResult, contradiction: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         replace(result, **contradiction)
     with pytest.raises(ValueError, match=says):
@@ -58,7 +58,7 @@ def test_an_evaluation_that_contradicts_itself_is_told_by_its_candidate() -> Non
 
 
 @pytest.mark.parametrize("result", OK.values(), ids=OK)
-def test_a_result_comes_back_from_json(result: Result) -> None:
+def test_a_result_comes_back_from_json(result: StepResult) -> None:
     assert type(result).from_json(result.to_json()) == result
 
 
