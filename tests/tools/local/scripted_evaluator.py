@@ -18,7 +18,8 @@ for line in sys.stdin:
         time.sleep(0.2)
     while "wait" in words and not log.with_name("go").exists():
         time.sleep(0.005)
-    reply = {"id": request["id"], "result": {"status": "ok", "verify_s": time.monotonic()}}
+    figures = {"median_ms": 1.0} if request["task"] == "BenchmarkTask" else {"verify_s": time.monotonic()}
+    reply = {"id": request["id"], "result": {"status": "ok", **figures}}
     if "refuse" in words:
         reply = {"id": request["id"], "error": {"type": "ProblemError", "message": "reference.py: no tensor"}}
     if "babble" in words:
