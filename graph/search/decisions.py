@@ -54,46 +54,33 @@ class Decisions(Protocol):
 class LiveDecisions:
     """Implements `Decisions` of a search that replays nothing."""
 
-    async def may_repair(self, state: BranchState) -> bool:  # as the protocol has it
+    async def may_repair(self, state: BranchState) -> bool:
         """Let it go back."""
         return True
 
-    async def recorded_repair(
-        self,
-        state: BranchState,  # as the protocol has it
-    ) -> tuple[RecordedMending | None, bool]:
+    async def recorded_repair(self, state: BranchState) -> tuple[RecordedMending | None, bool]:
         """Return nothing: no search was recorded."""
         return None, False
 
-    def is_taken(
-        self,
-        draft: IdeaDraft,  # as the protocol has it
-        round_: int,
-        others: Iterable[IdeaDraft],
-        *,
-        is_new: bool,
-    ) -> bool:
+    def is_taken(self, draft: IdeaDraft, round_: int, others: Iterable[IdeaDraft], *, is_new: bool) -> bool:
         """Take every new idea."""
         return is_new
 
-    def shares(self, round_: int, further: str) -> dict[str, int]:  # as the protocol has it
+    def shares(self, round_: int, further: str) -> dict[str, int]:
         """Leave the shares to the bandit."""
         return {}
 
-    def writer(self, idea: Idea, variation: int, assigned: str) -> str:  # as the protocol has it
+    def writer(self, idea: Idea, variation: int, assigned: str) -> str:
         """Return the model that the bandit assigned."""
         return assigned
 
     async def nameable_kernels(
-        self,
-        elites: Iterable[Elite],
-        round_: int,  # as the protocol has it
-        drafts: Sequence[IdeaDraft],
+        self, elites: Iterable[Elite], round_: int, drafts: Sequence[IdeaDraft]
     ) -> Mapping[str, str]:
         """Return the elites that the model was shown, each by its own id."""
         return {elite.candidate_id: elite.candidate_id for elite in elites}
 
-    def has_kernel_of(self, idea: Stated, round_: int) -> bool:  # as the protocol has it
+    def has_kernel_of(self, idea: Stated, round_: int) -> bool:
         """Say no: no search was recorded."""
         return False
 
