@@ -5,8 +5,8 @@ unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.stamp-runtime
 DEV := $(VENV)/.stamp-dev
-# Two test processes a core and one more: half of the long tests' time is waiting.
-WORKERS ?= $(shell echo $$((2 * $$(nproc) + 1)))
+# Two test processes a core: half of the long tests' time is waiting.
+WORKERS ?= $(shell echo $$((2 * $$(nproc))))
 DEMO_FLAGS ?= --bank none --model offline --rounds 3
 REPLAY_FLAGS ?= --bank none --rounds 1 --tune-trials 0
 

@@ -17,7 +17,7 @@ KURTOSIS = (
     "d = x - x.mean(-1, keepdim=True)\n        return d.pow(4).mean(-1) / d.pow(2).mean(-1) ** 2 - 3",
     f"torch.randn({ROWS}, {WIDTH})",
 )
-LAYER_NORM = ("return torch.nn.functional.layer_norm(x, x.shape[-1:])", f"torch.randn(4, {32 * WIDTH})")
+LAYER_NORM = ("return torch.nn.functional.layer_norm(x, x.shape[-1:])", f"torch.randn(2, {16 * WIDTH})")
 SQUARES = ("return x.pow(2).mean((0, 1, 2))", f"torch.randn(16, 64, 64, {CHANNELS})")
 
 
