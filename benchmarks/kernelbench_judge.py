@@ -29,7 +29,7 @@ def load(request: Load) -> dict[str, Any]:
     try:
         loaded = Judge(request, limit=HangLimit(seconds=request.call_limit_s)).loaded()
     except Exception as error:  # noqa: BLE001  the judge's own words for whatever a reference does
-        return {"reason": failure(error, request).message, "degenerate": "", "trials": 0}
+        return {"reason": str(failure(error, request)), "degenerate": "", "trials": 0}
     return {
         "reason": "",
         "degenerate": loaded.degenerate.code if loaded.degenerate else "",

@@ -12,7 +12,9 @@ FEW_OUTLIERS = "few_outliers"
 """The trial whose inputs are made as those of a timed set that gets outliers: beside few large rows the others show."""
 INTEGERS = "integers"
 """The trial of small whole numbers, on a set that was used before."""
-TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "blocked", INTEGERS, "outliers", FEW_OUTLIERS, MIXTURE)
+OUTLIERS = "outliers"
+"""The trial, and the kind of a timed set, with few numbers far above all others."""
+TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "blocked", INTEGERS, OUTLIERS, FEW_OUTLIERS, MIXTURE)
 CROWDED = "crowded"
 """The trial in which most numbers of an input are one of them; only where there are inputs that may be so."""
 ORDER_ONE = "order_one"
