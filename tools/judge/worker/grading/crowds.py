@@ -32,10 +32,21 @@ class Crowds:
         refused: dict[str, str] = {}
         for index, each in ways.items():
             self._settle_input(index, each, taken, refused)
-        why = self._refuses(taken, f"{CROWDED}, each accepted alone")
-        if why:
-            self._note({})
-            refused |= {f"{CROWDED} {self._names[i]}": why for i in taken}
+        if self._refuses(taken, f"{CROWDED}, each accepted alone"):
+            refused |= self._settle_together(taken)
+        return refused
+
+    def _settle_together(self, accepted: Mapping[int, Way]) -> dict[str, str]:
+        """Note as many of the ways accepted alone as are accepted together, the first ones; return why the others are not."""
+        taken: dict[int, Way] = {}
+        refused: dict[str, str] = {}
+        for index, way in accepted.items():
+            name = f"{CROWDED} {self._names[index]}"
+            if why := self._refuses({**taken, index: way}, f"{name}, beside {len(taken)}"):
+                refused[name] = why
+            else:
+                taken[index] = way
+        self._note(taken)
         return refused
 
     def _settle_input(self, index: int, ways: tuple[Way, ...], taken: dict[int, Way], refused: dict[str, str]) -> None:

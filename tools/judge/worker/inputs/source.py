@@ -238,12 +238,16 @@ class SecretSource:
         )
 
     def ways_to_crowd(self) -> dict[int, tuple[Way, ...]]:
-        """Return the ways in which each input may be crowded, the widest first; none of what is in order or a permutation."""
+        """Return the ways in which each input may be crowded, the widest first; none of what is in order or a permutation.
+
+        Whole numbers come before others: only what crowds them finds a counter that is too small.
+        """
         inputs = self.nominal("crowded")
         indices = [
             i for i, order in enumerate(self._orders) if not order and not self._permuted[i] and self._may_crowd(i)
         ]
-        found = {i: ways_to_crowd(inputs[i], is_alike=self._alike[i]) for i in indices}
+        whole_first = sorted(indices, key=lambda i: not self._whole[i])
+        found = {i: ways_to_crowd(inputs[i], is_alike=self._alike[i]) for i in whole_first}
         return {i: ways for i, ways in found.items() if ways}
 
     def _may_crowd(self, index: int) -> bool:

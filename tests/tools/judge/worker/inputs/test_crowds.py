@@ -59,6 +59,15 @@ def test_what_may_not_be_crowded_is_named_and_the_others_are() -> None:
     assert int(crowded(found)[0].bincount().max()) > 48
 
 
+def test_of_inputs_that_are_refused_together_whole_numbers_stay_crowded() -> None:
+    """Else one unlucky draw of a float beside them leaves a kernel with counters of 8 bits in."""
+    alike = "torch.unique(x).numel() < 64 and int(pixels.bincount().max()) > 48"
+    body = f"assert not ({alike})", "return pixels.float() * 2, x * 2"
+    found = made("x, pixels", "torch.randn(128), torch.randint(0, 99, (128,))", *body)
+    assert CROWDED in found.domain.names and list(found.domain.skipped) == [f"{CROWDED} x"]
+    assert int(found.book.contents(CROWDED)[0][1].bincount().max()) > 96
+
+
 @pytest.mark.parametrize(
     "inputs",
     [
