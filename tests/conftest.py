@@ -189,8 +189,11 @@ def warm_judges() -> Iterator[WarmJudges]:
 
 @pytest.fixture(scope="module")
 def warm_judge(warm_judges: WarmJudges) -> Iterator[None]:
-    """Every judge of the module begins with its imports done, which spares five seconds of a core for each."""
-    with warm_judges.starting():
+    """Every judge of the module begins with its imports done, which spares five seconds of a core for each.
+
+    So do those of its engines, but not those of a command that is a process of its own.
+    """
+    with warm_judges.serving():
         yield
 
 

@@ -132,6 +132,16 @@ class WarmJudges:
         ):
             yield
 
+    @contextlib.contextmanager
+    def serving(self) -> Iterator[None]:
+        """Have that of the evaluators too that an engine starts with its usual command."""
+        from ridgeline.tools.local.engine import LocalEngine
+        from tests.warm_evaluator import warm_evaluator_command
+
+        usual = LocalEngine.__init__.__kwdefaults__
+        with self.starting(), mock.patch.dict(usual, evaluator=warm_evaluator_command):
+            yield
+
     def close(self) -> None:
         for connection in self._originals.values():
             connection.close()

@@ -28,12 +28,13 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+WARM = "import sys; from tests.graph.warm_ridgeline import main; sys.exit(main())"
 LINE_OF = [sys.executable, "-c", "import sys; from ridgeline.graph.cli import main; sys.exit(main())"]
 
 
 def ridgeline(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own, which begins with its imports done."""
-    return SEARCHING.run([*LINE_OF[1:], *words], env=_without_keys() | environment, cwd=cwd)
+    """Run the command line in a process of its own, which begins with its imports done, as its judges do."""
+    return SEARCHING.run(["-c", WARM, *words], env=_without_keys(ROOT) | environment, cwd=cwd)
 
 
 def ridgeline_anew(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:

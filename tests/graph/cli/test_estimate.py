@@ -16,6 +16,7 @@ from ridgeline.graph.models.prices import Tariff
 from ridgeline.problems.model_calls import PriceSettings
 from ridgeline.problems.spec import Budget
 
+pytestmark = pytest.mark.usefixtures("warm_judge")
 SHAPE = Shape(rounds=5, ideas=4, implementations=2, repairs=2, elites=4, remembers_ideas=True, reference_chars=900)
 PRICED = Tariff(price=PriceSettings(input=2.0, output=8.0))
 

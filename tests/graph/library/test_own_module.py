@@ -18,6 +18,7 @@ from ridgeline.checkpoints.recording.file import write_recording
 from ridgeline.graph.search.events import SearchEvent
 from ridgeline.tools.records.vocabulary import Origin, Status
 
+pytestmark = pytest.mark.usefixtures("warm_judge")
 ROWS, COLS = 64, 96
 SMALL = {"rounds": 1, "ideas": 1, "implementations": 1, "tune_trials": 0, "floor_margin": None}
 

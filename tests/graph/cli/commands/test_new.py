@@ -10,7 +10,7 @@ from tests.graph.cli.command_line import REFERENCE, assert_one_line, ridgeline
 
 from ridgeline.graph import cli
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_judge")]
 
 DOUBLING = """
 import torch

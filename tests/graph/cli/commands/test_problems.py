@@ -10,6 +10,8 @@ from tests.graph.cli.command_line import ridgeline
 
 from ridgeline.graph import cli
 
+pytestmark = pytest.mark.usefixtures("warm_judge")
+
 
 def test_problems_lists_what_ships_as_json() -> None:
     rows = json.loads(ridgeline("problems", "--json").stdout)
