@@ -16,7 +16,7 @@ from ridgeline.tools.records.printable import printable_name
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.graph.search.events import OnEvent
     from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.machine.waits import Listener
@@ -196,14 +196,13 @@ def _builds_for(device: Device, *, allow_unsafe: bool) -> bool:
     return True
 
 
-def on_wait(on_event: Callable[[SearchEvent], None] | None) -> Listener:
+def on_wait(on_event: OnEvent) -> Listener:
     """Return the listener that tells `on_event` of waits for a device that others hold."""
     from ridgeline.tools.machine.waits import Wait
 
     def tell(wait: Wait | None) -> None:
-        if on_event is not None:
-            told = wait or Wait(device="", holder="", holders=0, is_news=False)
-            device, holder, holders, is_news = told.device, told.holder, told.holders, told.is_news
-            on_event({"event": "waiting", "device": device, "holder": holder, "holders": holders, "is_news": is_news})
+        told = wait or Wait(device="", holder="", holders=0, is_news=False)
+        device, holder, holders, is_news = told.device, told.holder, told.holders, told.is_news
+        on_event({"event": "waiting", "device": device, "holder": holder, "holders": holders, "is_news": is_news})
 
     return tell

@@ -18,15 +18,13 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.later_replies import LaterReplies
     from ridgeline.graph.models.mailbox.request import WaitingRequest
     from ridgeline.graph.search.context import SearchContext
-    from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.graph.search.events import OnEvent
 
 SETTLING_LOOKS = 6
 """Looks at a mailbox's folder, half of SETTLED_S apart, in which a file that is being written may become whole."""
 
 
-async def has_answers(
-    context: SearchContext, asked: Sequence[str], on_event: Callable[[SearchEvent], None] | None
-) -> bool:
+async def has_answers(context: SearchContext, asked: Sequence[str], on_event: OnEvent) -> bool:
     """Say whether one of these requests has its answer, once nothing else is left to do.
 
     Raises:
@@ -38,7 +36,7 @@ async def has_answers(
     await context.journalled_models.later.batches.look(
         is_quiet=True, at_once=True
     )  # a batch is under way while PyTorch is timed
-    with telling(on_event or (lambda _: None)):  # no node runs, whose stream would take events
+    with telling(on_event):  # no node runs, whose stream would take events
         await finish_compiled(context)
     await take_up(context.journalled_models.later)
     return not set(asked) <= set(await run_whole(context.journal.ids, "waiting"))
@@ -52,12 +50,8 @@ async def take_up(later: LaterReplies) -> None:
         await asyncio.sleep(SETTLED_S / 2)
 
 
-def on_requests(
-    run_dir: Path, on_event: Callable[[SearchEvent], None] | None
-) -> Callable[[Sequence[WaitingRequest]], None] | None:
+def on_requests(run_dir: Path, on_event: OnEvent) -> Callable[[Sequence[WaitingRequest]], None]:
     """Return what tells the viewers of the requests that wait in the run's mailbox, and in batches."""
-    if on_event is None:
-        return None
     folder = str(run_dir / MAILBOX)
     told: dict[str, list[str]] = {"mailbox": [], "batch": []}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from ridgeline.tools.wording import counted, option
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.models.retry import RetryPolicy
-    from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.graph.search.events import OnEvent
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.records.problem import Target
 
@@ -315,9 +315,9 @@ def runs_foreign_reference(problem: ProblemSpec, target: Target, *, replays_time
     return target.reference_source not in known
 
 
-def tell_replayed(replay: Mapping[str, Any] | None, on_event: Callable[[SearchEvent], None] | None) -> None:
+def tell_replayed(replay: Mapping[str, Any] | None, on_event: OnEvent) -> None:
     """Say once how far the questions of a replay were the recorded ones; another wording alone is no fault."""
-    if replay is None or on_event is None:
+    if replay is None:
         return
     calls = counted(replay["calls"], "call")
     if other := replay["other_prompts"]:

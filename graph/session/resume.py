@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.checkpoints.run_record import RunRecord
     from ridgeline.graph.search.context import SearchContext
-    from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.graph.search.events import OnEvent
     from ridgeline.tools.records.problem import Target
 
 
@@ -99,7 +99,7 @@ async def input_of(
     context: SearchContext,
     *,
     max_rounds: int | None,
-    on_event: Callable[[SearchEvent], None] | None,
+    on_event: OnEvent,
 ) -> dict[str, int] | RunState | None:
     """Return the graph's input, None to go on where it was; or the outcome of a search that stays over."""
     if snapshot.created_at is None:
@@ -107,14 +107,13 @@ async def input_of(
     if snapshot.tasks:  # not `next`, which leaves out a task that ended just before the search was cut
         return None  # any input would begin the graph anew
     if context.measuring.is_away:  # a certificate that is dropped here could not be given again
-        if on_event is not None:
-            on_event({"event": "warning", "message": "this search is over, and goes on only where its device is"})
+        on_event({"event": "warning", "message": "this search is over, and goes on only where its device is"})
         return RunState(outcome_of(snapshot.values))
     more = await extension(context, snapshot.values, max_rounds)
-    if more.reason and on_event is not None:
+    if more.reason:
         left = "nothing is left to do" if more.is_over else "only the certificate is left to do"
         on_event({"event": "warning", "message": f"{left}: {more.reason}"})
-    elif more.is_over and on_event is not None:
+    elif more.is_over:
         rounds = (snapshot.values.get("max_rounds") or context.settings.rounds) + 1
         said = f"nothing was left to do: this search is over; {option('rounds', rounds)} extends it"
         on_event({"event": "note", "message": said})

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.saver import open_saver, prune
+from ridgeline.graph.search.events import ignore, viewer_of
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.host_config import apart_from_host, checked_config
 from ridgeline.graph.session.last_record import end_search, recorded
-from ridgeline.graph.session.opened_search import OnEvent, hold
+from ridgeline.graph.session.opened_search import hold
 from ridgeline.graph.session.parking import has_answers, take_up
 from ridgeline.graph.session.resume import input_of
 from ridgeline.graph.state import outcome_of
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from ridgeline.graph.models.pool import AnyModel
     from ridgeline.graph.search.context import SearchContext
+    from ridgeline.graph.search.events import OnEvent
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
     from ridgeline.graph.session.outputs import SearchResult
     from ridgeline.tools.engine import Engine
@@ -63,13 +65,13 @@ async def run_search(
     checked("stop", stop)
     config = checked_config(config)
     search = await asyncio.to_thread(options.resolve, models=models, is_local=engine is None)
-    return await run_resolved(search, on_event=on_event, stop=stop, engine=engine, config=config)
+    return await run_resolved(search, on_event=viewer_of(on_event), stop=stop, engine=engine, config=config)
 
 
 async def run_resolved(
     search: ResolvedSearch,
     *,
-    on_event: OnEvent | None = None,
+    on_event: OnEvent = ignore,
     stop: RunControl | None = None,
     engine: Engine | None = None,
     config: RunnableConfig | None = None,
@@ -91,7 +93,7 @@ async def _drive(
     saver: AsyncSqliteSaver,
     search: ResolvedSearch,
     *,
-    on_event: OnEvent | None,
+    on_event: OnEvent,
     stop: RunControl | None,
     config: RunnableConfig,
 ) -> RunState:
@@ -110,7 +112,7 @@ async def _stream(
     saver: AsyncSqliteSaver,
     search: ResolvedSearch,
     *,
-    on_event: OnEvent | None,
+    on_event: OnEvent,
     stop: RunControl | None,
     config: RunnableConfig,
 ) -> RunState:
@@ -129,7 +131,7 @@ async def _stream(
         return given
     while True:
         async for part in _parts(graph, given, context, stop, config):
-            if part["type"] == "custom" and on_event is not None:
+            if part["type"] == "custom":
                 on_event(part["data"])
             elif part["type"] == "updates" and not part["ns"] and "select" in part["data"]:
                 await prune(saver, THREAD_ID)
