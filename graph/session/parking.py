@@ -24,8 +24,10 @@ SETTLING_LOOKS = 6
 """Looks at a mailbox's folder, half of SETTLED_S apart, in which a file that is being written may become whole."""
 
 
-async def has_answers(context: SearchContext, asked: Sequence[str], on_event: OnEvent) -> bool:
-    """Say whether one of these requests has its answer, once nothing else is left to do.
+async def settle_waiting(context: SearchContext, asked: Sequence[str], on_event: OnEvent) -> set[str]:
+    """Do what is left to do while these requests wait, and return those that have their answers then.
+
+    PyTorch's compiled configurations are timed, batches sent and looked for, and the mailbox's answers taken up.
 
     Raises:
         NotBegun: a stop was asked for while PyTorch was timed.
@@ -39,7 +41,7 @@ async def has_answers(context: SearchContext, asked: Sequence[str], on_event: On
     with telling(on_event):  # no node runs, whose stream would take events
         await finish_compiled(context)
     await take_up(context.journalled_models.later)
-    return not set(asked) <= set(await run_whole(context.journal.ids, "waiting"))
+    return set(asked) - set(await run_whole(context.journal.ids, "waiting"))
 
 
 async def take_up(later: LaterReplies) -> None:

@@ -16,8 +16,8 @@ from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.host_config import apart_from_host, checked_config
 from ridgeline.graph.session.last_record import end_search, recorded
 from ridgeline.graph.session.opened_search import hold
-from ridgeline.graph.session.parking import has_answers, take_up
-from ridgeline.graph.session.resume import input_of
+from ridgeline.graph.session.parking import settle_waiting, take_up
+from ridgeline.graph.session.resume import decide_continuation, prepare
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.records.vocabulary import RunState
@@ -126,9 +126,12 @@ async def _stream(
         snapshot = await graph.aget_state(_THREAD)
         if snapshot.created_at is not None and not snapshot.tasks:
             outcome_of(snapshot.values)  # what a search that is over has to say
-    given = await input_of(graph, _THREAD, snapshot, context, max_rounds=search.max_rounds, on_event=on_event)
-    if isinstance(given, RunState):
-        return given
+    continuation = await decide_continuation(snapshot, context, max_rounds=search.max_rounds)
+    if continuation.remark is not None:
+        on_event(continuation.remark)
+    if continuation.stays is not None:
+        return continuation.stays
+    given = await prepare(graph, _THREAD, context.archive, continuation)
     while True:
         async for part in _parts(graph, given, context, stop, config):
             if part["type"] == "custom":
@@ -139,7 +142,7 @@ async def _stream(
         if not snapshot.interrupts:
             return RunState(outcome_of(snapshot.values))
         asked = [interrupt.value["id"] for interrupt in snapshot.interrupts if "id" in interrupt.value]
-        if not await has_answers(context, asked, on_event):
+        if not await settle_waiting(context, asked, on_event):
             return RunState.WAITING
         given = None
 
