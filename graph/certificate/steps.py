@@ -28,7 +28,7 @@ from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.ranking.elites import Standing, read_standings
 from ridgeline.graph.search.ranking.leaders import Leader
 from ridgeline.graph.search.ranking.turns import BuiltStanding, Uncompared, time_in_turns
-from ridgeline.tools.engine import BaselineTask, CompileTask, ProfileTask, VerifyTask
+from ridgeline.tools.engine import BaselineTask, CompileTask, NextBaselineTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.finding import Finding
@@ -225,11 +225,11 @@ def _unsteadiness(context: SearchContext, timings: Sequence[Timing]) -> Finding 
 
 async def _baselines(context: SearchContext, certificate: Certificate) -> StepEnd:
     """Measure all of PyTorch's own times again, once for the elites of one search; a mode at a time, for a stop."""
-    await context.measuring.engine.reopen_baselines(again=True)
-    task = BaselineTask(problem=context.described, again=True, eager_only=True)
-    measured = await context.measure(task)
+    problem, purpose = context.described, Purpose.CERTIFY
+    await context.measuring.engine.reopen_baselines(purpose=purpose)
+    measured = await context.measure(BaselineTask(problem=problem, purpose=purpose, eager_only=True))
     while measured.pending:
-        measured = await context.measure(dataclasses.replace(task, eager_only=False, after=measured))
+        measured = await context.measure(NextBaselineTask(problem=problem, purpose=purpose, after=measured))
     certificate.baselines = measured
     return StepEnd.passing()
 

@@ -39,8 +39,8 @@ class MemoryStore:
     def save(self, table: str, key: str, candidate_id: str, record: Record) -> None:
         self.records[table, key] = record.to_json()
 
-    def baselines(self, *, again: bool = False) -> Baselines | None:
-        return None if again else self.measured
+    def baselines(self, *, purpose: Purpose = Purpose.SEARCH) -> Baselines | None:
+        return None if purpose is Purpose.CERTIFY else self.measured
 
 
 class CountingEngine:
