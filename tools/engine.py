@@ -1,6 +1,6 @@
 """The contract of measuring: tasks, their results, and the engine that turns one into the other.
 
-A task is a frozen record; submitting it gives its result. The local engine (`tools/local/engine.py`) runs builds side
+A task is a frozen record; submitting it gives its result. The local engine (`tools/engines/local.py`) runs builds side
 by side and measurements one at a time for each device. A distributed engine can stand behind the same protocol: tasks
 and results are plain records, and nothing here refers to a process or a file descriptor.
 """

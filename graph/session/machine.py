@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.session.on_device import on_device
 from ridgeline.problems.syntax import missing_packages
 from ridgeline.tools.errors import BadReferenceError, DeviceError, ProblemError, SandboxError
 from ridgeline.tools.machine.logs import logger_of
@@ -36,7 +37,6 @@ def target_of(problem: ProblemSpec, device: str) -> Target:
         ProblemError: the problem has no such target, or its reference imports a package that is not installed.
     """
     from ridgeline.tools.build.toolchain import toolchain_for
-    from ridgeline.tools.local.engine import on_device
     from ridgeline.tools.machine.devices import detect_device
     from ridgeline.tools.records.vocabulary import DeviceKind
 
@@ -55,7 +55,6 @@ def target_of_parking(problem: ProblemSpec, device: str, begun: Device) -> tuple
         DeviceError: the device is here, and no compiler that builds for it.
         ProblemError: as `target_of` does.
     """
-    from ridgeline.tools.local.engine import on_device
     from ridgeline.tools.machine.devices import detect_device
 
     try:
@@ -135,7 +134,7 @@ async def open_engine(
         StorageError: the build cache is not writable.
     """
     from ridgeline.tools.build.cache import check_writable
-    from ridgeline.tools.local.engine import LocalEngine
+    from ridgeline.tools.engines.local import LocalEngine
     from ridgeline.tools.machine.devices import detect_device
     from ridgeline.tools.machine.places import default_cache_dir
 
@@ -165,8 +164,8 @@ async def open_away_engine(
         StorageError: the build cache is not writable.
     """
     from ridgeline.tools.build.cache import check_writable
-    from ridgeline.tools.local.away import AwayEngine
-    from ridgeline.tools.local.engine import LocalEngine
+    from ridgeline.tools.engines.away import AwayEngine
+    from ridgeline.tools.engines.local import LocalEngine
     from ridgeline.tools.machine.places import default_cache_dir
 
     builder = None

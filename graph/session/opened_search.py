@@ -147,8 +147,8 @@ async def _open_locked(
     from ridgeline.graph.search.recorded_decisions import decisions_of
     from ridgeline.graph.search.running.measuring import Measuring
     from ridgeline.graph.search.running.working_time import WorkingTime
+    from ridgeline.tools.engines.remembering import RememberingEngine
     from ridgeline.tools.machine.load import cores_in_use
-    from ridgeline.tools.remembering import RememberingEngine
 
     async with contextlib.AsyncExitStack() as stack:
         is_local = engine is None and not search.replays_times and not search.away

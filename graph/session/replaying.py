@@ -19,6 +19,7 @@ from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.models.recorded_answers import Answers
 from ridgeline.graph.models.registry import make_models
 from ridgeline.graph.models.replayed_model import ReplayedModel
+from ridgeline.graph.session.on_device import on_device
 from ridgeline.problems.files import ProblemPlace
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
@@ -121,8 +122,6 @@ class Replay:
 
     def recorded_target(self, problem: ProblemSpec) -> Target:
         """Return the problem on the recorded device, which need not be here."""
-        from ridgeline.tools.local.engine import on_device
-
         return on_device(problem, self.recording.run.device)
 
     def checked(self, found: Target, problem: ProblemSpec) -> Target:
@@ -176,7 +175,7 @@ class Replay:
 
     def engine(self, target: Target) -> Engine:
         """Return the engine that measures nothing."""
-        from ridgeline.tools.replaying_engine import RecordedReference, ReplayingEngine
+        from ridgeline.tools.engines.replaying import RecordedReference, ReplayingEngine
 
         run = self.recording.run
         reference = RecordedReference(target=target, description=run.description, baselines=run.baselines)

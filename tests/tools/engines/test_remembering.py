@@ -24,13 +24,13 @@ from ridgeline.tools.engine import (
     Task,
     VerifyTask,
 )
+from ridgeline.tools.engines.remembering import RememberingEngine
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records import keys
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.results import Baselines, Build, Comparison, FailedComparison, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Purpose, Status
-from ridgeline.tools.remembering import RememberingEngine
 
 PROBLEM = target().described(DESCRIPTION)
 KERNEL, OTHER = candidate_of("// speed 2\n", name="r1i0v0a0"), candidate_of("// speed 1\n", name="seed-naive")
