@@ -23,7 +23,7 @@ from kernel import built, described
 from result import merge_result, provenance
 
 from ridgeline.tools.engine import CompareTask
-from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.engines.local import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.records.problem import DescribedTarget, Device

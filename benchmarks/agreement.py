@@ -26,9 +26,10 @@ from form import form_problem
 from kernel import described, kernel_of
 from result import RESULTS, merge_result, provenance
 
+from ridgeline.graph.session.on_device import on_device
 from ridgeline.problems.spec import load_problem, shipped_problems
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, Engine, VerifyTask
-from ridgeline.tools.local.engine import LocalEngine, on_device
+from ridgeline.tools.engines.local import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.records.problem import DescribedTarget, Device, Target

@@ -30,9 +30,9 @@ from result import merge_result, provenance
 from thresholds import PAGE, page
 
 from ridgeline.tools.engine import BenchmarkTask, CompareTask, VerifyTask
+from ridgeline.tools.engines.local import LocalEngine
 from ridgeline.tools.judge.messages import Idle
 from ridgeline.tools.judge.process import JudgeProcess
-from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.machine.places import default_cache_dir

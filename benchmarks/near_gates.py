@@ -26,7 +26,7 @@ from kernel import built, described, kernel_of
 from result import merge_result, provenance
 
 from ridgeline.tools.engine import VerifyTask
-from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.engines.local import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 from ridgeline.tools.records.results import Verdict

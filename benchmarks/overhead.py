@@ -26,7 +26,7 @@ from ridgeline import SearchOptions, run_search
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply
 from ridgeline.problems.spec import SearchSettings, load_problem
-from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.engines.local import LocalEngine
 from ridgeline.tools.records.problem import Device
 
 EVALUATOR = Path(__file__).with_name("instant_evaluator.py")

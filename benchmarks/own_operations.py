@@ -17,7 +17,7 @@ from kernel import built, described, kernel_of, verified
 from result import write_sizes
 
 from ridgeline.tools.engine import BenchmarkTask
-from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.engines.local import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Device, Target
 from ridgeline.tools.records.results import Timing

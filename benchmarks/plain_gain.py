@@ -22,8 +22,8 @@ from plain_loop import PlainLoop, sets_beside
 from result import write_sizes
 
 from ridgeline.tools.engine import BenchmarkTask
+from ridgeline.tools.engines.local import LocalEngine
 from ridgeline.tools.judge.set_count import count_sets
-from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Timing

@@ -34,10 +34,11 @@ from tally import Tally
 from ridgeline import SearchOptions, run_search
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.graph.search.rounds.seeds import seed_candidates
+from ridgeline.graph.session.on_device import on_device
 from ridgeline.graph.session.problem import changed_settings, find_problem
 from ridgeline.problems.spec import ProblemSpec
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
-from ridgeline.tools.local.engine import LocalEngine, on_device
+from ridgeline.tools.engines.local import LocalEngine
 from ridgeline.tools.machine.devices import detect_device, same_gpus
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import Status

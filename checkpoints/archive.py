@@ -115,16 +115,16 @@ class Archive(HoldsDatabase):
         stored = self._run_part("description")
         return self._decoded(Description, [stored])[0] if stored else None
 
-    def save_baselines(self, baselines: Baselines, *, again: bool = False) -> None:
-        """Store PyTorch's own times and the floor: the search's, or with `again` those that its certificate measured."""
-        if again:
+    def save_baselines(self, baselines: Baselines, *, purpose: Purpose = Purpose.SEARCH) -> None:
+        """Store PyTorch's own times and the floor: the search's, or for CERTIFY those that its certificate measured."""
+        if purpose is Purpose.CERTIFY:
             self.save_run(RunRecord(baselines_again=baselines))
         else:
             self._save_run_part("baselines", baselines.to_json())
 
-    def baselines(self, *, again: bool = False) -> Baselines | None:
-        """Return the search's baselines, or with `again` its certificate's; None before they are stored."""
-        if again:
+    def baselines(self, *, purpose: Purpose = Purpose.SEARCH) -> Baselines | None:
+        """Return the search's baselines, or for CERTIFY its certificate's; None before they are stored."""
+        if purpose is Purpose.CERTIFY:
             return self.run().baselines_again
         stored = self._run_part("baselines")
         return self._decoded(Baselines, [stored])[0] if stored else None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ridgeline.tools.engine import BaselineTask, Task
-from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.engines.local import LocalEngine
 
 R = TypeVar("R")
 

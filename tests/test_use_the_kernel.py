@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 
 from ridgeline.graph.cli.summary import HOW_TO_CALL
+from ridgeline.graph.session.on_device import on_device
 from ridgeline.problems.spec import load_problem
 from ridgeline.tools.build.flags import CPU_FLAGS, base_flags
 from ridgeline.tools.build.interfaces import problem_header
 from ridgeline.tools.engine import DescribeTask
-from ridgeline.tools.local.engine import on_device
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.vocabulary import DeviceKind

@@ -1,6 +1,6 @@
 """The contract of measuring: tasks, their results, and the engine that turns one into the other.
 
-A task is a frozen record; submitting it gives its result. The local engine (`tools/local/engine.py`) runs builds side
+A task is a frozen record; submitting it gives its result. The local engine (`tools/engines/local.py`) runs builds side
 by side and measurements one at a time for each device. A distributed engine can stand behind the same protocol: tasks
 and results are plain records, and nothing here refers to a process or a file descriptor.
 """
@@ -15,7 +15,16 @@ from ridgeline.tools.records.evaluation_limit import MOST_TRIALS, timing_limit_s
 from ridgeline.tools.records.precision import FRESH_SECRETS
 from ridgeline.tools.records.problem import DescribedTarget, Description, Target
 from ridgeline.tools.records.reference_mode import COMPILED_MODES, ReferenceMode
-from ridgeline.tools.records.results import Baselines, Build, Comparison, FailedComparison, Profile, Timing, Verdict
+from ridgeline.tools.records.results import (
+    Baseline,
+    Baselines,
+    Build,
+    Comparison,
+    FailedComparison,
+    Profile,
+    Timing,
+    Verdict,
+)
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose
 
@@ -66,28 +75,62 @@ class DescribedTask(Task[R]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineTask(DescribedTask[Baselines]):
-    """Time PyTorch's own ways to run the reference and measure the device's ceilings (cached).
+class PyTorchTask(DescribedTask[Baselines]):
+    """A measurement of PyTorch's own ways to run the reference.
 
-    One task measures all of them. A search measures them in parts: `eager_only` leaves the other entries `pending`, and
-    each task with `after` measures the first pending one. A certificate measures all of them `again`, in the same parts:
-    it alone passes over the times that a disk or a search's store holds.
+    A certificate's (`Purpose.CERTIFY`) passes over the times that a disk or a search's store holds, but for the modes that
+    failed; it is kept apart. For every other purpose the times are the search's.
     """
 
-    name: ClassVar[str] = "BaselineTask"
     result: ClassVar[type[Record]] = Baselines
     holds_device_alone: ClassVar[bool] = True
 
-    compile_modes: tuple[ReferenceMode, ...] = COMPILED_MODES
-    again: bool = False  # certify: measure also what is cached, but for modes that failed
-    eager_only: bool = False  # TF32 off and on
-    after: Baselines | None = None  # measured already; the result adds one entry to these
+    purpose: Purpose = Purpose.SEARCH
+
+    @property
+    def measured_before(self) -> tuple[Baseline, ...]:
+        """Return the entries of the result that are measured already."""
+        return ()
 
     def is_answered_by(self, known: Baselines) -> bool:
-        """Say whether times that a search has measured hold what this part of them asks for."""
-        if self.after is not None:
-            return len(known.entries) > len(self.after.entries)
+        """Say whether times that a search has measured hold what this task asks for."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineTask(PyTorchTask):
+    """Time PyTorch's own ways to run the reference and measure the device's ceilings (cached).
+
+    A search and a certificate measure them in parts: `eager_only` leaves the other entries `pending`, and each
+    NextBaselineTask measures the first pending one.
+    """
+
+    name: ClassVar[str] = "BaselineTask"
+
+    compile_modes: tuple[ReferenceMode, ...] = COMPILED_MODES
+    eager_only: bool = False  # TF32 off and on
+
+    def is_answered_by(self, known: Baselines) -> bool:
+        """Say whether the known times are as many as this task asks for."""
         return self.eager_only or not known.pending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextBaselineTask(PyTorchTask):
+    """Time the first way that these times leave pending; the result adds its entry to them."""
+
+    name: ClassVar[str] = "NextBaselineTask"
+
+    after: Baselines
+
+    @property
+    def measured_before(self) -> tuple[Baseline, ...]:
+        """Return the entries that the result adds one to."""
+        return self.after.entries
+
+    def is_answered_by(self, known: Baselines) -> bool:
+        """Say whether an entry was added already."""
+        return len(known.entries) > len(self.after.entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,10 +282,10 @@ class MeasurementStore(Protocol):
         """Store the description, durably, before returning."""
         ...
 
-    def baselines(self, *, again: bool = False) -> Baselines | None:
-        """Return PyTorch's times as far as the search has measured them, or with `again` the certificate's, or None."""
+    def baselines(self, *, purpose: Purpose = Purpose.SEARCH) -> Baselines | None:
+        """Return PyTorch's times as far as the search has measured them, or for CERTIFY the certificate's, or None."""
         ...
 
-    def save_baselines(self, baselines: Baselines, *, again: bool = False) -> None:
-        """Store the search's times, or with `again` the certificate's, durably, before returning."""
+    def save_baselines(self, baselines: Baselines, *, purpose: Purpose = Purpose.SEARCH) -> None:
+        """Store the search's times, or for CERTIFY the certificate's, durably, before returning."""
         ...

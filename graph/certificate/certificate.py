@@ -12,6 +12,7 @@ from typing import Any
 
 from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
 from ridgeline.graph.certificate.audit import Audit
+from ridgeline.graph.certificate.circumstances import Circumstances
 from ridgeline.graph.certificate.other_shapes import ShapeCheck
 from ridgeline.graph.search.ranking.elites import Standing
 from ridgeline.graph.search.ranking.leaders import Leader
@@ -38,6 +39,7 @@ class Certificate:
     """The results for one winner; `finding` says why the winner did not pass."""
 
     standing: Standing
+    circumstances: Circumstances
     finding: Finding | None = None
     build: Build | None = None  # made again; see `built`
     verdict: Verdict | None = None
@@ -55,7 +57,6 @@ class Certificate:
     leaders: Sequence[Leader] = ()
     labels: list[Label] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)  # of each step
-    context: dict[str, Any] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -184,7 +185,7 @@ class Certificate:
             "not_done": self.not_done,
             "failed_before": [dataclasses.asdict(failure) for failure in failures],
             "seconds": {step: round(seconds, 3) for step, seconds in self.seconds.items()},
-            **self.context,
+            **self.circumstances.to_json(),
         }
 
     def _fraction_of_floor(self) -> float | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ridgeline.tools.records.results import Evaluation
 
@@ -10,22 +11,30 @@ PYTORCH_S = 60.0
 """All of PyTorch's configurations: 36 to 83 s on an H200, 45 to 72 s on 2 cores."""
 COMPARISON = 2.0
 """An alternating run of two kernels, of the search's timing of one: 98 s for two runs where a timing took 24.5 s."""
-_BUILDS: Mapping[str, float] = {"build": 1.0, "sanitize": 2.0, "other_shapes": 3.0}
-_VERIFICATIONS: Mapping[str, float] = {"verify": 5.0, "sanitize": 2.5, "other_shapes": 4.0}
-_TIMINGS: Mapping[str, float] = {"time": 3.0, "compare": 1.0}
-"""Of each step, how often the search's own build, verification and timing of the kernel it takes: measured on 2 cores, where
-a verification took 4.7 s, a timing 24.5 s, and the steps 25 s (verify), 13 s (sanitize), 71 s (time), 25 s (compare) and 23 s
-(other shapes)."""
 
 
-def expected_s(evaluation: Evaluation, steps: Iterable[str], *, comparisons: int = 0) -> float:
-    """Return about how many seconds these steps take, after so many comparisons with other kernels."""
-    names = list(steps)
-    build_s = evaluation.build.build_s if evaluation.build else 0.0
-    verify_s = evaluation.verdict.verify_s if evaluation.verdict else 0.0
-    timing_s = evaluation.timing.benchmark_s if evaluation.timing else 0.0
-    taken_s = sum(
-        _BUILDS.get(name, 0.0) * build_s + _VERIFICATIONS.get(name, 0.0) * verify_s + _TIMINGS.get(name, 0.0) * timing_s
-        for name in names
-    )
-    return taken_s + COMPARISON * comparisons * timing_s + (PYTORCH_S if "baselines" in names else 0.0)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCost:
+    """The time of a step: how often the search's own build, verification and timing of the kernel it takes."""
+
+    builds: float = 0.0
+    verifications: float = 0.0
+    timings: float = 0.0
+    pytorch_s: float = 0.0  # for PyTorch's own times, whatever the kernel
+
+    def expected_s(self, evaluation: Evaluation) -> float:
+        """Return about how many seconds the step takes for the kernel of this evaluation."""
+        build_s = evaluation.build.build_s if evaluation.build else 0.0
+        verify_s = evaluation.verdict.verify_s if evaluation.verdict else 0.0
+        of_kernel_s = self.builds * build_s + self.verifications * verify_s + self.timings * _timing_s(evaluation)
+        return of_kernel_s + self.pytorch_s
+
+
+def expected_s(evaluation: Evaluation, costs: Iterable[StepCost], *, comparisons: int = 0) -> float:
+    """Return about how many seconds steps of these costs take, after so many comparisons with other kernels."""
+    steps_s = sum(cost.expected_s(evaluation) for cost in costs)
+    return steps_s + COMPARISON * comparisons * _timing_s(evaluation)
+
+
+def _timing_s(evaluation: Evaluation) -> float:
+    return evaluation.timing.benchmark_s if evaluation.timing else 0.0

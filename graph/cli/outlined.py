@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.graph.session.on_device import on_device
 from ridgeline.tools.errors import BadReferenceError, UncoveredError
 from ridgeline.tools.judge.outline import OPEN, Outline, OutlineCode
 from ridgeline.tools.records.printable import printable
@@ -84,7 +85,6 @@ def outline_problem(outlines: OutlineProcess, spec: ProblemSpec, target: str) ->
         ProblemError: the reference cannot be judged anywhere.
     """
     from ridgeline.graph.search.coverage import why_uncovered
-    from ridgeline.tools.local.engine import on_device
 
     kind = DeviceKind(target)
     arch = ARCH if kind is DeviceKind.CUDA else "native"

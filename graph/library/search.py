@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from ridgeline.graph.library.blocking import run_blocking
+from ridgeline.graph.search.events import OnEvent, viewer_of
 from ridgeline.graph.session.arguments import checked, model_names
-from ridgeline.graph.session.opened_search import OnEvent
 from ridgeline.graph.session.options import RUNS, SearchRequest
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.problem import ProblemName
@@ -130,13 +130,12 @@ def _blocking(work: Callable[P, Coroutine[Any, Any, SearchResult]]) -> Callable[
             raise TypeError(f"search() {error}") from None
         given: dict[str, Any] = kwargs  # asearch's own
         control: RunControl = given.get("stop") or RunControl()
-        given["stop"], on_event = control, given.get("on_event")
+        given["stop"], on_event = control, viewer_of(given.get("on_event"))
 
         def drain() -> None:  # in the search's thread, so that `on_event` is never called in two at once
             control.request_drain("interrupted")
-            if on_event is not None:
-                reason = "interrupted: stopping after the steps in flight (again: now)"
-                on_event({"event": "stopped", "outcome": "stopping", "reason": reason})
+            reason = "interrupted: stopping after the steps in flight (again: now)"
+            on_event({"event": "stopped", "outcome": "stopping", "reason": reason})
 
         return run_blocking(work(*args, **kwargs), drain=drain, note=_how_to_go_on)
 

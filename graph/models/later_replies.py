@@ -37,7 +37,7 @@ class Waiting:
 
     is_deferred: bool = False  # one of a mailbox is the graph's interrupt; else it is waited for alive
     is_parking: bool = False  # so is one of a batch, which no host could answer: the session ends once all else is done
-    tell: Callable[[Sequence[WaitingRequest]], None] | None = None  # gets what is waited for alive when that changes
+    tell: Callable[[Sequence[WaitingRequest]], None] = lambda _: None  # gets what is waited for alive when that changes
 
 
 ALIVE = Waiting()
@@ -162,6 +162,6 @@ class LaterReplies:
         return set(self.journal.ids("waiting"))
 
     def _tell(self, ids: tuple[str, ...]) -> None:
-        if self.waiting.tell is not None and ids != self._told:
+        if ids != self._told:
             self.waiting.tell([self._requests[call_id] for call_id in ids])
         self._told = ids

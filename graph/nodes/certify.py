@@ -105,8 +105,8 @@ async def _tell_begun(context: SearchContext) -> None:
     others = len(leaders) - 1
     phases = ["PyTorch's compiled configurations"] if pending else []
     phases += [f"{counted(others + 1, 'kernel')} that the search could not tell apart, in turns"] if others else []
-    steps = [step.name for step in CERTIFICATE_STEPS]
-    left_s = expected_s(leaders[0].evaluation, steps, comparisons=others) + (PYTORCH_S if pending else 0.0)
+    costs = [step.cost for step in CERTIFICATE_STEPS]
+    left_s = expected_s(leaders[0].evaluation, costs, comparisons=others) + (PYTORCH_S if pending else 0.0)
     phase = f"first {' and '.join(phases)}" if phases else "its steps"
     emit({"event": "certification", "phase": phase, "left_s": left_s})
 

@@ -230,6 +230,18 @@ SearchEvent = (
     | NoteEvent
 )
 
+OnEvent = Callable[[SearchEvent], None]
+"""Takes each event of a search."""
+
+
+def ignore(event: SearchEvent) -> None:
+    """Take an event that no viewer waits for."""
+
+
+def viewer_of(on_event: OnEvent | None) -> OnEvent:
+    """Return what takes the events of a caller's search: their own function, else `ignore`."""
+    return ignore if on_event is None else on_event
+
 
 _VIEWER: ContextVar[Callable[[SearchEvent], object] | None] = ContextVar("_VIEWER", default=None)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.run_record import RunRecord
@@ -19,7 +18,7 @@ from ridgeline.tools.records.vocabulary import RunState
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.models.pool import ModelPool
-    from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.graph.search.events import OnEvent
     from ridgeline.graph.session.options import ResolvedSearch
 
 logger = logger_of(__name__)
@@ -42,16 +41,15 @@ def begin(archive: Archive, search: ResolvedSearch) -> float:
     return stored.wall_s or 0.0
 
 
-def tell_unpriced(models: ModelPool, on_event: Callable[[SearchEvent], None] | None) -> None:
+def tell_unpriced(models: ModelPool, on_event: OnEvent) -> None:
     """Say once a session which models' cost cannot be counted."""
     for name in models.unpriced():
         said = f"price of {name} is unknown: its cost counts as nothing (`prices:` in problem.yaml can state it)"
         logger.warning("%s", said)
-        if on_event is not None:
-            on_event({"event": "warning", "message": said})
+        on_event({"event": "warning", "message": said})
 
 
-def tell_beyond(search: ResolvedSearch, on_event: Callable[[SearchEvent], None] | None) -> None:
+def tell_beyond(search: ResolvedSearch, on_event: OnEvent) -> None:
     """Say once a session, where the clock is limited, what comes after the limit."""
     if search.budget.wall_s is None or search.replays_times:
         return
@@ -60,8 +58,7 @@ def tell_beyond(search: ResolvedSearch, on_event: Callable[[SearchEvent], None] 
         "PyTorch's compiled configurations and the certificate come on top, which takes minutes; a stop ends them, resumably"
     )
     logger.info("%s", said)
-    if on_event is not None:
-        on_event({"event": "note", "message": said})
+    on_event({"event": "note", "message": said})
 
 
 def _record(search: ResolvedSearch) -> RunRecord:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,14 +19,12 @@ from ridgeline.tools.threads import run_whole
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.context import SearchContext
-    from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.graph.search.events import OnEvent
     from ridgeline.graph.session.options import ResolvedSearch
 
 
 @contextlib.asynccontextmanager
-async def recorded(
-    context: SearchContext, search: ResolvedSearch, on_event: Callable[[SearchEvent], None] | None
-) -> AsyncIterator[None]:
+async def recorded(context: SearchContext, search: ResolvedSearch, on_event: OnEvent) -> AsyncIterator[None]:
     """Store, however the block ends, the state that it leaves the search in, its time and its sandbox."""
     from langgraph.errors import GraphDrained, GraphInterrupt
 

@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.session.on_device import on_device
 from ridgeline.problems.syntax import missing_packages
 from ridgeline.tools.errors import BadReferenceError, DeviceError, ProblemError, SandboxError
 from ridgeline.tools.machine.logs import logger_of
@@ -16,7 +17,7 @@ from ridgeline.tools.records.printable import printable_name
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.graph.search.events import OnEvent
     from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.machine.waits import Listener
@@ -36,7 +37,6 @@ def target_of(problem: ProblemSpec, device: str) -> Target:
         ProblemError: the problem has no such target, or its reference imports a package that is not installed.
     """
     from ridgeline.tools.build.toolchain import toolchain_for
-    from ridgeline.tools.local.engine import on_device
     from ridgeline.tools.machine.devices import detect_device
     from ridgeline.tools.records.vocabulary import DeviceKind
 
@@ -55,7 +55,6 @@ def target_of_parking(problem: ProblemSpec, device: str, begun: Device) -> tuple
         DeviceError: the device is here, and no compiler that builds for it.
         ProblemError: as `target_of` does.
     """
-    from ridgeline.tools.local.engine import on_device
     from ridgeline.tools.machine.devices import detect_device
 
     try:
@@ -135,7 +134,7 @@ async def open_engine(
         StorageError: the build cache is not writable.
     """
     from ridgeline.tools.build.cache import check_writable
-    from ridgeline.tools.local.engine import LocalEngine
+    from ridgeline.tools.engines.local import LocalEngine
     from ridgeline.tools.machine.devices import detect_device
     from ridgeline.tools.machine.places import default_cache_dir
 
@@ -165,8 +164,8 @@ async def open_away_engine(
         StorageError: the build cache is not writable.
     """
     from ridgeline.tools.build.cache import check_writable
-    from ridgeline.tools.local.away import AwayEngine
-    from ridgeline.tools.local.engine import LocalEngine
+    from ridgeline.tools.engines.away import AwayEngine
+    from ridgeline.tools.engines.local import LocalEngine
     from ridgeline.tools.machine.places import default_cache_dir
 
     builder = None
@@ -196,14 +195,13 @@ def _builds_for(device: Device, *, allow_unsafe: bool) -> bool:
     return True
 
 
-def on_wait(on_event: Callable[[SearchEvent], None] | None) -> Listener:
+def on_wait(on_event: OnEvent) -> Listener:
     """Return the listener that tells `on_event` of waits for a device that others hold."""
     from ridgeline.tools.machine.waits import Wait
 
     def tell(wait: Wait | None) -> None:
-        if on_event is not None:
-            told = wait or Wait(device="", holder="", holders=0, is_news=False)
-            device, holder, holders, is_news = told.device, told.holder, told.holders, told.is_news
-            on_event({"event": "waiting", "device": device, "holder": holder, "holders": holders, "is_news": is_news})
+        told = wait or Wait(device="", holder="", holders=0, is_news=False)
+        device, holder, holders, is_news = told.device, told.holder, told.holders, told.is_news
+        on_event({"event": "waiting", "device": device, "holder": holder, "holders": holders, "is_news": is_news})
 
     return tell

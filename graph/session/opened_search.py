@@ -19,6 +19,7 @@ from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.models.later_replies import Waiting
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.search.context import EndedBy
+from ridgeline.graph.search.events import viewer_of
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.first_record import begin, tell_beyond, tell_unpriced
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from ridgeline.graph.models.pool import AnyModel
     from ridgeline.graph.search.context import SearchContext
-    from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.graph.search.events import OnEvent
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
     from ridgeline.tools.engine import Engine
 
@@ -44,15 +45,13 @@ logger = logger_of(__name__)
 
 T = TypeVar("T")
 
-OnEvent = Callable[["SearchEvent"], None]
-
 
 @contextlib.asynccontextmanager
 async def hold(
     search: ResolvedSearch,
     *,
     engine: Engine | None,
-    on_event: OnEvent | None,
+    on_event: OnEvent,
     stop: RunControl,
     interrupts: bool,
     is_extended: bool = False,
@@ -116,7 +115,12 @@ async def open_context(
     with contextlib.ExitStack() as stack:
         await entered(stack, lock_run(search.run_dir))
         opened = _open_locked(
-            search, engine=engine, on_event=on_event, stop=stop, ended_by=EndedBy.HOST, interrupts=interrupts
+            search,
+            engine=engine,
+            on_event=viewer_of(on_event),
+            stop=stop,
+            ended_by=EndedBy.HOST,
+            interrupts=interrupts,
         )
         async with opened as context:
             try:
@@ -130,7 +134,7 @@ async def _open_locked(
     search: ResolvedSearch,
     *,
     engine: Engine | None,
-    on_event: OnEvent | None,
+    on_event: OnEvent,
     stop: RunControl | None,
     ended_by: EndedBy,
     interrupts: bool,
@@ -143,8 +147,8 @@ async def _open_locked(
     from ridgeline.graph.search.recorded_decisions import decisions_of
     from ridgeline.graph.search.running.measuring import Measuring
     from ridgeline.graph.search.running.working_time import WorkingTime
+    from ridgeline.tools.engines.remembering import RememberingEngine
     from ridgeline.tools.machine.load import cores_in_use
-    from ridgeline.tools.remembering import RememberingEngine
 
     async with contextlib.AsyncExitStack() as stack:
         is_local = engine is None and not search.replays_times and not search.away
@@ -205,9 +209,7 @@ async def entered(stack: contextlib.ExitStack, manager: AbstractContextManager[T
 
 
 @contextlib.asynccontextmanager
-async def _local_engine(
-    search: ResolvedSearch, on_event: OnEvent | None, stop: RunControl | None
-) -> AsyncIterator[Engine]:
+async def _local_engine(search: ResolvedSearch, on_event: OnEvent, stop: RunControl | None) -> AsyncIterator[Engine]:
     """Give the engine of this machine, after a warning when others keep the machine busy."""
     from ridgeline.graph.search.coverage import refuses_uncovered
     from ridgeline.tools.machine.load import busy_words
@@ -221,15 +223,13 @@ async def _local_engine(
         refuses=refuses_uncovered(search.problem, search.target.device.kind, search.model_names),
     )
     async with opened as engine:
-        if on_event is not None and (words := await asyncio.to_thread(busy_words, search.target.device)):
+        if words := await asyncio.to_thread(busy_words, search.target.device):
             on_event({"event": "warning", "message": words})
         yield engine
 
 
 @contextlib.asynccontextmanager
-async def _away_engine(
-    search: ResolvedSearch, on_event: OnEvent | None, stop: RunControl | None
-) -> AsyncIterator[Engine]:
+async def _away_engine(search: ResolvedSearch, on_event: OnEvent, stop: RunControl | None) -> AsyncIterator[Engine]:
     """Give the engine of a search whose device is on another machine, and say so."""
     opened = machine.open_away_engine(
         search.target.device,
@@ -239,8 +239,7 @@ async def _away_engine(
     )
     async with opened as engine:
         logger.warning("%s", search.away)
-        if on_event is not None:
-            on_event({"event": "warning", "message": search.away})
+        on_event({"event": "warning", "message": search.away})
         yield engine
 
 

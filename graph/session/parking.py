@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.later_replies import LaterReplies
     from ridgeline.graph.models.mailbox.request import WaitingRequest
     from ridgeline.graph.search.context import SearchContext
-    from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.graph.search.events import OnEvent
 
 SETTLING_LOOKS = 6
 """Looks at a mailbox's folder, half of SETTLED_S apart, in which a file that is being written may become whole."""
 
 
-async def has_answers(
-    context: SearchContext, asked: Sequence[str], on_event: Callable[[SearchEvent], None] | None
-) -> bool:
-    """Say whether one of these requests has its answer, once nothing else is left to do.
+async def settle_waiting(context: SearchContext, asked: Sequence[str], on_event: OnEvent) -> set[str]:
+    """Do what is left to do while these requests wait, and return those that have their answers then.
+
+    PyTorch's compiled configurations are timed, batches sent and looked for, and the mailbox's answers taken up.
 
     Raises:
         NotBegun: a stop was asked for while PyTorch was timed.
@@ -38,10 +38,10 @@ async def has_answers(
     await context.journalled_models.later.batches.look(
         is_quiet=True, at_once=True
     )  # a batch is under way while PyTorch is timed
-    with telling(on_event or (lambda _: None)):  # no node runs, whose stream would take events
+    with telling(on_event):  # no node runs, whose stream would take events
         await finish_compiled(context)
     await take_up(context.journalled_models.later)
-    return not set(asked) <= set(await run_whole(context.journal.ids, "waiting"))
+    return set(asked) - set(await run_whole(context.journal.ids, "waiting"))
 
 
 async def take_up(later: LaterReplies) -> None:
@@ -52,12 +52,8 @@ async def take_up(later: LaterReplies) -> None:
         await asyncio.sleep(SETTLED_S / 2)
 
 
-def on_requests(
-    run_dir: Path, on_event: Callable[[SearchEvent], None] | None
-) -> Callable[[Sequence[WaitingRequest]], None] | None:
+def on_requests(run_dir: Path, on_event: OnEvent) -> Callable[[Sequence[WaitingRequest]], None]:
     """Return what tells the viewers of the requests that wait in the run's mailbox, and in batches."""
-    if on_event is None:
-        return None
     folder = str(run_dir / MAILBOX)
     told: dict[str, list[str]] = {"mailbox": [], "batch": []}
 

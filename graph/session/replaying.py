@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.models.recorded_answers import Answers
 from ridgeline.graph.models.registry import make_models
 from ridgeline.graph.models.replayed_model import ReplayedModel
+from ridgeline.graph.session.on_device import on_device
 from ridgeline.problems.files import ProblemPlace
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
@@ -31,7 +32,7 @@ from ridgeline.tools.wording import counted, option
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.models.retry import RetryPolicy
-    from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.graph.search.events import OnEvent
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.records.problem import Target
 
@@ -121,8 +122,6 @@ class Replay:
 
     def recorded_target(self, problem: ProblemSpec) -> Target:
         """Return the problem on the recorded device, which need not be here."""
-        from ridgeline.tools.local.engine import on_device
-
         return on_device(problem, self.recording.run.device)
 
     def checked(self, found: Target, problem: ProblemSpec) -> Target:
@@ -176,7 +175,7 @@ class Replay:
 
     def engine(self, target: Target) -> Engine:
         """Return the engine that measures nothing."""
-        from ridgeline.tools.replaying_engine import RecordedReference, ReplayingEngine
+        from ridgeline.tools.engines.replaying import RecordedReference, ReplayingEngine
 
         run = self.recording.run
         reference = RecordedReference(target=target, description=run.description, baselines=run.baselines)
@@ -315,9 +314,9 @@ def runs_foreign_reference(problem: ProblemSpec, target: Target, *, replays_time
     return target.reference_source not in known
 
 
-def tell_replayed(replay: Mapping[str, Any] | None, on_event: Callable[[SearchEvent], None] | None) -> None:
+def tell_replayed(replay: Mapping[str, Any] | None, on_event: OnEvent) -> None:
     """Say once how far the questions of a replay were the recorded ones; another wording alone is no fault."""
-    if replay is None or on_event is None:
+    if replay is None:
         return
     calls = counted(replay["calls"], "call")
     if other := replay["other_prompts"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,46 +92,57 @@ async def extension(context: SearchContext, values: Mapping[str, Any], max_round
     return Extension(reason=stop.reason, certifies_again=certifies_again) if stop else Extension(max_rounds=rounds)
 
 
-async def input_of(
-    graph: Any,
-    thread: Any,
-    snapshot: StateSnapshot,
-    context: SearchContext,
-    *,
-    max_rounds: int | None,
-    on_event: Callable[[SearchEvent], None] | None,
-) -> dict[str, int] | RunState | None:
-    """Return the graph's input, None to go on where it was; or the outcome of a search that stays over."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuation:
+    """The way in which a session goes on with its search; `remark` is what its viewers are told of it."""
+
+    stays: RunState | None = None  # how a search that stays over has ended
+    given: dict[str, int] | None = None  # the graph's input; None leads on from where the graph was
+    extension: Extension | None = None  # of a search that is over and goes on
+    remark: SearchEvent | None = None
+
+
+async def decide_continuation(
+    snapshot: StateSnapshot, context: SearchContext, *, max_rounds: int | None
+) -> Continuation:
+    """Return how a session goes on from the graph's last state; nothing is changed."""
     if snapshot.created_at is None:
-        return {"max_rounds": max_rounds} if max_rounds else {}
+        return Continuation(given={"max_rounds": max_rounds} if max_rounds else {})
     if snapshot.tasks:  # not `next`, which leaves out a task that ended just before the search was cut
-        return None  # any input would begin the graph anew
+        return Continuation()  # any input would begin the graph anew
     if context.measuring.is_away:  # a certificate that is dropped here could not be given again
-        if on_event is not None:
-            on_event({"event": "warning", "message": "this search is over, and goes on only where its device is"})
-        return RunState(outcome_of(snapshot.values))
+        away = "this search is over, and goes on only where its device is"
+        return Continuation(stays=RunState(outcome_of(snapshot.values)), remark=_warning(away))
     more = await extension(context, snapshot.values, max_rounds)
-    if more.reason and on_event is not None:
+    remark: SearchEvent | None = None
+    if more.reason:
         left = "nothing is left to do" if more.is_over else "only the certificate is left to do"
-        on_event({"event": "warning", "message": f"{left}: {more.reason}"})
-    elif more.is_over and on_event is not None:
+        remark = _warning(f"{left}: {more.reason}")
+    elif more.is_over:
         rounds = (snapshot.values.get("max_rounds") or context.settings.rounds) + 1
         said = f"nothing was left to do: this search is over; {option('rounds', rounds)} extends it"
-        on_event({"event": "note", "message": said})
+        remark = {"event": "note", "message": said}
     if more.is_over:
-        return RunState(outcome_of(snapshot.values))
-    return await begin_again(graph, thread, context.archive.path.parent, context.archive, more)
+        return Continuation(stays=RunState(outcome_of(snapshot.values)), remark=remark)
+    given = None if more.max_rounds is None else {"max_rounds": more.max_rounds}
+    return Continuation(given=given, extension=more, remark=remark)
 
 
-async def begin_again(
-    graph: Any, thread: Any, run_dir: Path, archive: Archive, more: Extension
-) -> dict[str, int] | None:
-    """Return the input with which the graph of an ended search goes on: None leads on from its certificate's place."""
+def _warning(message: str) -> SearchEvent:
+    return {"event": "warning", "message": message}
+
+
+async def prepare(graph: Any, thread: Any, archive: Archive, continuation: Continuation) -> dict[str, int] | None:
+    """Make ready what the session goes on with, and return the graph's input.
+
+    The graph of a search that was over is led to its certificate; further rounds forget the winner, which they may beat.
+    """
     from langgraph.types import Command
 
-    if more.max_rounds is None:
+    more = continuation.extension
+    if more is not None and more.max_rounds is None:
         to_certify = Command(update={"route": Route.CERTIFY.value}, goto="certify")
         await graph.aupdate_state(thread, to_certify, as_node="select")
-        return None
-    await run_whole(forget_winner, run_dir, archive)
-    return {"max_rounds": more.max_rounds}
+    elif more is not None:
+        await run_whole(forget_winner, archive.path.parent, archive)
+    return continuation.given

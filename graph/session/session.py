@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.saver import open_saver, prune
+from ridgeline.graph.search.events import ignore, viewer_of
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.host_config import apart_from_host, checked_config
 from ridgeline.graph.session.last_record import end_search, recorded
-from ridgeline.graph.session.opened_search import OnEvent, hold
-from ridgeline.graph.session.parking import has_answers, take_up
-from ridgeline.graph.session.resume import input_of
+from ridgeline.graph.session.opened_search import hold
+from ridgeline.graph.session.parking import settle_waiting, take_up
+from ridgeline.graph.session.resume import decide_continuation, prepare
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.records.vocabulary import RunState
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from ridgeline.graph.models.pool import AnyModel
     from ridgeline.graph.search.context import SearchContext
+    from ridgeline.graph.search.events import OnEvent
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
     from ridgeline.graph.session.outputs import SearchResult
     from ridgeline.tools.engine import Engine
@@ -63,13 +65,13 @@ async def run_search(
     checked("stop", stop)
     config = checked_config(config)
     search = await asyncio.to_thread(options.resolve, models=models, is_local=engine is None)
-    return await run_resolved(search, on_event=on_event, stop=stop, engine=engine, config=config)
+    return await run_resolved(search, on_event=viewer_of(on_event), stop=stop, engine=engine, config=config)
 
 
 async def run_resolved(
     search: ResolvedSearch,
     *,
-    on_event: OnEvent | None = None,
+    on_event: OnEvent = ignore,
     stop: RunControl | None = None,
     engine: Engine | None = None,
     config: RunnableConfig | None = None,
@@ -91,7 +93,7 @@ async def _drive(
     saver: AsyncSqliteSaver,
     search: ResolvedSearch,
     *,
-    on_event: OnEvent | None,
+    on_event: OnEvent,
     stop: RunControl | None,
     config: RunnableConfig,
 ) -> RunState:
@@ -110,7 +112,7 @@ async def _stream(
     saver: AsyncSqliteSaver,
     search: ResolvedSearch,
     *,
-    on_event: OnEvent | None,
+    on_event: OnEvent,
     stop: RunControl | None,
     config: RunnableConfig,
 ) -> RunState:
@@ -124,12 +126,15 @@ async def _stream(
         snapshot = await graph.aget_state(_THREAD)
         if snapshot.created_at is not None and not snapshot.tasks:
             outcome_of(snapshot.values)  # what a search that is over has to say
-    given = await input_of(graph, _THREAD, snapshot, context, max_rounds=search.max_rounds, on_event=on_event)
-    if isinstance(given, RunState):
-        return given
+    continuation = await decide_continuation(snapshot, context, max_rounds=search.max_rounds)
+    if continuation.remark is not None:
+        on_event(continuation.remark)
+    if continuation.stays is not None:
+        return continuation.stays
+    given = await prepare(graph, _THREAD, context.archive, continuation)
     while True:
         async for part in _parts(graph, given, context, stop, config):
-            if part["type"] == "custom" and on_event is not None:
+            if part["type"] == "custom":
                 on_event(part["data"])
             elif part["type"] == "updates" and not part["ns"] and "select" in part["data"]:
                 await prune(saver, THREAD_ID)
@@ -137,7 +142,7 @@ async def _stream(
         if not snapshot.interrupts:
             return RunState(outcome_of(snapshot.values))
         asked = [interrupt.value["id"] for interrupt in snapshot.interrupts if "id" in interrupt.value]
-        if not await has_answers(context, asked, on_event):
+        if not await settle_waiting(context, asked, on_event):
             return RunState.WAITING
         given = None
 

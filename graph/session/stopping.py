@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from ridgeline.tools.threads import run_whole
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
 
-    from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.graph.search.events import OnEvent
 
 logger = logger_of(__name__)
 
@@ -49,9 +49,7 @@ def ask_to_stop(run: Path) -> Steer:
 
 
 @contextlib.asynccontextmanager
-async def obeying_stop(
-    archive: Archive, control: RunControl, *, since: str, on_event: Callable[[SearchEvent], None] | None
-) -> AsyncIterator[None]:
+async def obeying_stop(archive: Archive, control: RunControl, *, since: str, on_event: OnEvent) -> AsyncIterator[None]:
     """Ask `control` to drain once a stop is stored, while the block runs; a stop from before `since` met another session."""
     await run_whole(Steering(archive).take_stop, before=since)
     watching = asyncio.create_task(_watch(Steering(archive), control, on_event))
@@ -62,7 +60,7 @@ async def obeying_stop(
         await asyncio.gather(watching, return_exceptions=True)
 
 
-async def _watch(steering: Steering, control: RunControl, on_event: Callable[[SearchEvent], None] | None) -> None:
+async def _watch(steering: Steering, control: RunControl, on_event: OnEvent) -> None:
     said = ""
     while True:
         try:
@@ -76,5 +74,4 @@ async def _watch(steering: Steering, control: RunControl, on_event: Callable[[Se
     reason = f"{ASKED}: stopping after the steps in flight"
     logger.info("%s", reason)
     control.request_drain(ASKED)
-    if on_event is not None:
-        on_event({"event": "stopped", "outcome": "stopping", "reason": reason})
+    on_event({"event": "stopped", "outcome": "stopping", "reason": reason})

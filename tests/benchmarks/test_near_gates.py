@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.engines.local import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.results import Verdict
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status

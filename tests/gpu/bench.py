@@ -8,10 +8,10 @@ import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ridgeline.graph.session.on_device import on_device
 from ridgeline.problems.spec import load_problem
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, VerifyTask
-from ridgeline.tools.local.engine import on_device
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 from ridgeline.tools.records.results import Build, Comparison, Timing, Verdict

@@ -18,7 +18,7 @@ from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply
 from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.engine import CompileTask, DescribeTask
-from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.engines.local import LocalEngine
 from ridgeline.tools.machine.gpu_state import descendants
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Evaluation

@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from ridgeline import SearchOptions
-from ridgeline.tools.local.engine import on_device
+from ridgeline.graph.session.on_device import on_device
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
 from tests.eager_engine import EagerOnlyEngine
 

@@ -15,7 +15,7 @@ from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.search.context import SearchContext, stored_target
 from ridgeline.graph.search.running.measuring import Measuring
 from ridgeline.problems.spec import Budget, ProblemSpec, load_problem
-from ridgeline.tools.remembering import RememberingEngine
+from ridgeline.tools.engines.remembering import RememberingEngine
 from tests.graph.memory_engine import MemoryEngine, seed_kernel, target
 from tests.graph.scripted_model import ScriptedModel
 

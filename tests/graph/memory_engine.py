@@ -24,6 +24,7 @@ from ridgeline.tools.engine import (
     CompareTask,
     CompileTask,
     DescribeTask,
+    NextBaselineTask,
     ProfileTask,
     Task,
     VerifyTask,
@@ -125,21 +126,23 @@ class MemoryEngine:
         return DESCRIPTION
 
     def _baseline(self, task: BaselineTask) -> Baselines:
-        modes = task.after.pending[:1] if task.after else ("eager",) if task.eager_only else tuple(self.pytorch_ms)
-        entries = tuple(
-            Baseline(
-                name=ReferenceMode(mode),
-                precision_class=PrecisionClass.FP32,
-                median_ms=self.pytorch_ms[mode],
-                samples=50,
-            )
-            for mode in modes
-        )
-        if task.after:
-            return replace(task.after, entries=task.after.entries + entries, pending=task.after.pending[1:])
+        modes = ("eager",) if task.eager_only else tuple(self.pytorch_ms)
+        entries = tuple(self._timed_by_pytorch(mode) for mode in modes)
         floor = Floor(floor_ms=self.floor_ms, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0)
         pending = tuple(ReferenceMode(mode) for mode in self.pytorch_ms if mode not in modes)
         return Baselines(device=task.problem.device, entries=entries, floor=floor, pending=pending)
+
+    def _nextbaseline(self, task: NextBaselineTask) -> Baselines:
+        mode, *rest = task.after.pending
+        return replace(task.after, entries=(*task.after.entries, self._timed_by_pytorch(mode)), pending=tuple(rest))
+
+    def _timed_by_pytorch(self, mode: str) -> Baseline:
+        return Baseline(
+            name=ReferenceMode(mode),
+            precision_class=PrecisionClass.FP32,
+            median_ms=self.pytorch_ms[mode],
+            samples=50,
+        )
 
     def _compile(self, task: CompileTask) -> Build:
         key = hashlib.sha256(f"{task.candidate.source}{task.sanitized}".encode()).hexdigest()

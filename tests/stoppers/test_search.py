@@ -13,7 +13,7 @@ import pytest
 from ridgeline import SearchOptions, SearchResult, run_search
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply
-from ridgeline.graph.session.session import OnEvent
+from ridgeline.graph.search.events import OnEvent
 from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Origin, ReasonCode, Status

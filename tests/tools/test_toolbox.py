@@ -11,14 +11,14 @@ import pytest
 from langchain_core.tools import BaseTool
 
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, ProfileTask, Task, VerifyTask
-from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.engines.local import LocalEngine
+from ridgeline.tools.engines.remembering import RememberingEngine
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Baseline, Baselines, Floor, Profile, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import PrecisionClass, Purpose, ReasonCode, Status
-from ridgeline.tools.remembering import RememberingEngine
 from ridgeline.tools.toolbox import make_source_toolbox, make_toolbox
 
 
@@ -39,8 +39,8 @@ class MemoryStore:
     def save(self, table: str, key: str, candidate_id: str, record: Record) -> None:
         self.records[table, key] = record.to_json()
 
-    def baselines(self, *, again: bool = False) -> Baselines | None:
-        return None if again else self.measured
+    def baselines(self, *, purpose: Purpose = Purpose.SEARCH) -> Baselines | None:
+        return None if purpose is Purpose.CERTIFY else self.measured
 
 
 class CountingEngine:

@@ -117,11 +117,12 @@ class JudgeProcess:
         self._left_out = set() if left_out is None else left_out
         self._was_killed = False
         until = time.monotonic() + LOAD_LIMIT_S
-        while not self._has_begun(problem, secret, cache_dir, until - time.monotonic()):
-            pass
+        is_loaded = False
+        while not is_loaded:
+            is_loaded = self._try_to_begin(problem, secret, cache_dir, until - time.monotonic())
 
-    def _has_begun(self, problem: Target, secret: bytes, cache_dir: Path, limit_s: float) -> bool:
-        """Start a judge and return whether it loaded the problem; if not, another one may."""
+    def _try_to_begin(self, problem: Target, secret: bytes, cache_dir: Path, limit_s: float) -> bool:
+        """Start a judge and return whether it loaded the problem; one that did not is noted, and another may load it."""
         try:
             self._begin(problem, secret, cache_dir, limit_s)
         except NoRoomError as error:

@@ -17,7 +17,16 @@ import sys
 from collections.abc import Callable
 from typing import IO, Any
 
-from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, DescribeTask, ProfileTask, Task, VerifyTask
+from ridgeline.tools.engine import (
+    BaselineTask,
+    BenchmarkTask,
+    CompareTask,
+    DescribeTask,
+    NextBaselineTask,
+    ProfileTask,
+    Task,
+    VerifyTask,
+)
 from ridgeline.tools.errors import RidgelineError, TrustedProcessLost
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.lifeline import end_with_parent
@@ -32,6 +41,7 @@ logger = logging.getLogger("ridgeline.tools.local")  # run as a program, this mo
 _TASKS: dict[str, tuple[type[Task[Any]], Callable[[Evaluator, Any], Record]]] = {
     DescribeTask.name: (DescribeTask, Evaluator.describe),
     BaselineTask.name: (BaselineTask, Evaluator.baseline),
+    NextBaselineTask.name: (NextBaselineTask, Evaluator.next_baseline),
     VerifyTask.name: (VerifyTask, Evaluator.verify),
     BenchmarkTask.name: (BenchmarkTask, Evaluator.benchmark),
     CompareTask.name: (CompareTask, Evaluator.compare),

@@ -13,7 +13,15 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, DescribeTask, ProfileTask, VerifyTask
+from ridgeline.tools.engine import (
+    BaselineTask,
+    BenchmarkTask,
+    CompareTask,
+    DescribeTask,
+    NextBaselineTask,
+    ProfileTask,
+    VerifyTask,
+)
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.local.measured_device import measured
 from ridgeline.tools.local.problem_session import ProblemSession
@@ -35,7 +43,7 @@ from ridgeline.tools.profile.vendor_code import foreign_code
 from ridgeline.tools.records.finding import CandidateFault, faults_of
 from ridgeline.tools.records.problem import Description, Device, Target
 from ridgeline.tools.records.results import Baselines, Comparison, FailedComparison, Profile, Timing, Verdict
-from ridgeline.tools.records.vocabulary import Label, ReasonCode, Sanitizers, Status
+from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Sanitizers, Status
 from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.plan import alone
@@ -189,24 +197,31 @@ class Evaluator:
         problem = task.problem
         if self._current is not None:
             self._current.park()
-        if task.after is not None:
-            # no judge is started to describe the problem: on a GPU it would have to make room for the mode's own
-            if self._current is None:
-                self._device.expect_ready()
-            return measure_next(
-                problem,
-                task.after,
-                start_judge=lambda: self._another_judge(problem),
-                cache_dir=self._cache_dir,
-                again=task.again,
-            )
         return measure_baselines(
             problem.described(self._session(problem).judge.problem.description),  # by this torch, as it is now
             start_judge=lambda: self._another_judge(problem),
             cache_dir=self._cache_dir,
             compile_modes=task.compile_modes,
-            again=task.again,
+            again=task.purpose is Purpose.CERTIFY,
             eager_only=task.eager_only,
+        )
+
+    def next_baseline(self, task: NextBaselineTask) -> Baselines:
+        """Time the first of PyTorch's ways that is pending.
+
+        No judge is started to describe the problem: on a GPU it would have to make room for the mode's own.
+        """
+        problem = task.problem
+        if self._current is not None:
+            self._current.park()
+        else:
+            self._device.expect_ready()
+        return measure_next(
+            problem,
+            task.after,
+            start_judge=lambda: self._another_judge(problem),
+            cache_dir=self._cache_dir,
+            again=task.purpose is Purpose.CERTIFY,
         )
 
     def profile(self, task: ProfileTask) -> Profile:

@@ -20,8 +20,8 @@ from ridgeline.checkpoints.runs.folders import find_run, is_locked, read_run, ru
 from ridgeline.graph.library.agents.answers import PlainAnswer, search_answer, search_record
 from ridgeline.graph.library.agents.host import AnyStop, Host, host_of_call
 from ridgeline.graph.library.agents.offers import Offers
+from ridgeline.graph.search.events import OnEvent, viewer_of
 from ridgeline.graph.session.arguments import checked, model_names
-from ridgeline.graph.session.opened_search import OnEvent
 from ridgeline.graph.session.options import SearchRequest, default_run_dir
 from ridgeline.graph.session.problem import ProblemName
 from ridgeline.graph.session.session import run_search
@@ -61,7 +61,7 @@ class AgentSearch:
     runs_dir: Path  # absolute: a host may change its working folder
     budget: Budget | None
     settings: Mapping[str, Any]
-    on_event: OnEvent | None
+    on_event: OnEvent
     resume_words: str  # how an agent goes on with a run: "… {run}"
 
     @classmethod
@@ -89,7 +89,7 @@ class AgentSearch:
             runs_dir=checked("runs_dir", runs_dir).absolute(),
             budget=checked("budget", budget),
             settings=_single(checked("settings", settings)),
-            on_event=checked("on_event", on_event),
+            on_event=viewer_of(checked("on_event", on_event)),
             resume_words=resume_words,
         )
 
@@ -137,8 +137,7 @@ class AgentSearch:
 
         def tell(event: SearchEvent) -> None:
             host.write({**event, "run_dir": str(run_dir)})
-            if self.on_event is not None:
-                self.on_event(event)
+            self.on_event(event)
 
         return tell
 

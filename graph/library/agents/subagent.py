@@ -19,7 +19,7 @@ from ridgeline.graph.library.agents.agent_search import AgentSearch
 from ridgeline.graph.library.agents.answers import PlainAnswer, search_words
 from ridgeline.graph.library.agents.task_text import read_task
 from ridgeline.graph.library.blocking import run_blocking
-from ridgeline.graph.session.opened_search import OnEvent
+from ridgeline.graph.search.events import OnEvent
 from ridgeline.graph.session.options import RUNS
 from ridgeline.graph.session.problem import ProblemName
 from ridgeline.problems.spec import Budget

@@ -18,8 +18,8 @@ from ridgeline.graph.library.agents.call import Message, make_tool
 from ridgeline.graph.library.agents.host import host_of_call
 from ridgeline.graph.library.agents.offers import Offers
 from ridgeline.graph.library.evaluation import aevaluate
+from ridgeline.graph.search.events import OnEvent
 from ridgeline.graph.session.arguments import checked, whole_source
-from ridgeline.graph.session.opened_search import OnEvent
 from ridgeline.graph.session.options import RUNS
 from ridgeline.graph.session.problem import ProblemName
 from ridgeline.problems.spec import Budget

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
 from ridgeline.graph.search.events import BaselineEvent, emit, warn
-from ridgeline.tools.engine import BaselineTask
+from ridgeline.tools.engine import NextBaselineTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.reference_mode import mode_words
@@ -158,7 +158,7 @@ async def _measure_pending(context: SearchContext, *, tell: Callable[[Sequence[s
         if tell is not None:
             tell(baselines.pending)
         await context.measuring.pauses.wait()
-        baselines = await context.measure(BaselineTask(problem=context.described, after=baselines))
+        baselines = await context.measure(NextBaselineTask(problem=context.described, after=baselines))
 
 
 def _add_gains(archive: Archive, baselines: Baselines) -> None:

@@ -17,11 +17,12 @@ from ridgeline.checkpoints.history.side_by_side import measured_ratios
 from ridgeline.graph.search.budget import charge_comparison, exhausted, spent
 from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.ranking.elites import Standing, winners_first
+from ridgeline.graph.search.ranking.turns import BuiltStanding, Uncompared, time_in_turns
 from ridgeline.graph.search.running.gathering import gather_or_cancel
-from ridgeline.tools.engine import CompareTask, CompileTask
+from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.records.results import Build, Comparison, FailedComparison
+from ridgeline.tools.records.results import Build, Comparison
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
 from ridgeline.tools.threads import run_whole
 
@@ -59,14 +60,6 @@ class Leader:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Built:
-    """A kernel that may be the fastest, built again."""
-
-    standing: Standing
-    build: Build
-
-
 async def compare_for_elites(context: SearchContext, standings: Sequence[Standing]) -> None:
     """Have the leaders compared as far as the search did not before; the archive then holds who won.
 
@@ -95,7 +88,7 @@ async def compare_leaders(
     builds = await gather_or_cancel(*(_build(context, standing) for standing in tied))
     if builds[0] is None:
         return [Leader(standing=standing) for standing in tied]
-    built = [_Built(standing=s, build=b) for s, b in zip(tied, builds, strict=True) if b is not None]
+    built = [BuiltStanding(standing=s, build=b) for s, b in zip(tied, builds, strict=True) if b is not None]
     while built:
         fastest, *others = built
         leaders, lost = await _against(context, fastest, others, purpose)
@@ -142,52 +135,43 @@ async def _build(context: SearchContext, standing: Standing) -> Build | None:
 
 
 async def _against(
-    context: SearchContext, fastest: _Built, others: Sequence[_Built], purpose: Purpose
-) -> tuple[list[Leader], list[_Built]]:
+    context: SearchContext, fastest: BuiltStanding, others: Sequence[BuiltStanding], purpose: Purpose
+) -> tuple[list[Leader], list[BuiltStanding]]:
     """Return the fastest with those that were measured beside it, and those that failed there; no more once it did."""
-    leaders, lost = [Leader(standing=fastest.standing)], list[_Built]()
+    leaders, lost = [Leader(standing=fastest.standing)], list[BuiltStanding]()
     differing = [other for other in others if other.build.key != fastest.build.key]
     for number, other in enumerate(differing, start=1):
-        both = [built.standing.candidate.id for built in (fastest, other)]
+        both = [fastest.id, other.id]
         emit({"event": "comparing", "candidate_ids": both, "place": (number, len(differing))})
         found = await _compared(context, fastest, other, purpose)
         if isinstance(found, Comparison):
             leaders.append(Leader(standing=other.standing, versus_fastest=found))
             continue
-        failed = found.at_fault if found else None
-        emit({"event": "not_compared", "candidate_ids": both, "failed": None if failed is None else both[failed]})
+        failed = found.failed if found else None
+        emit({"event": "not_compared", "candidate_ids": both, "failed": failed.id if failed else None})
         if failed is not None:
-            lost.append((fastest, other)[failed])
+            lost.append(failed)
         if fastest in lost:
             break
     return leaders, lost
 
 
 async def _compared(
-    context: SearchContext, fastest: _Built, other: _Built, purpose: Purpose
-) -> Comparison | FailedComparison | None:
+    context: SearchContext, fastest: BuiltStanding, other: BuiltStanding, purpose: Purpose
+) -> Comparison | Uncompared | None:
     """Return how the alternating run of the two ended, None when the engine failed; but for figures with a warning."""
-    first, second = fastest.standing.candidate, other.standing.candidate
-    task = CompareTask(
-        problem=context.described,
-        first=first,
-        first_build=fastest.build,
-        second=second,
-        second_build=other.build,
-        purpose=purpose,
-    )
     started_s = time.monotonic()
     try:
-        found = await context.measure(task)
+        found = await time_in_turns(context, fastest, other, purpose=purpose)
     except EngineError as error:
-        _warn(f"{second.id} is not compared with the fastest: {error}")
+        _warn(f"{other.id} is not compared with the fastest: {error}")
         return None
     if purpose is Purpose.SEARCH:  # what a certificate costs is entered as a whole
         took_s = time.monotonic() - started_s
-        await run_whole(charge_comparison, context, first.id, second.id, took_s)
-    if isinstance(found, FailedComparison):
-        failed = f"{first.id} or {second.id}" if found.at_fault is None else (first, second)[found.at_fault].id
-        _warn(f"{failed} failed where {first.id} and {second.id} were compared: {found.reason}")
+        await run_whole(charge_comparison, context, fastest.id, other.id, took_s)
+    if isinstance(found, Uncompared):
+        failed = found.failed_id or f"{fastest.id} or {other.id}"
+        _warn(f"{failed} failed where {fastest.id} and {other.id} were compared: {found.reason}")
     return found
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from langgraph.prebuilt import ToolNode
 
+    from ridgeline.tools.engines.remembering import RememberingEngine
     from ridgeline.tools.records.vocabulary import Purpose
-    from ridgeline.tools.remembering import RememberingEngine
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,11 +10,11 @@ from tests.graph.memory_engine import MemoryEngine
 
 from ridgeline.graph.certificate.other_shapes import NONE_LEFT, changeable_sizes, other_sizes
 from ridgeline.tools.engine import Task
+from ridgeline.tools.engines.remembering import RememberingEngine
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Signature
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import ReasonCode, Role, Status
-from ridgeline.tools.remembering import RememberingEngine
 
 REFERENCE = "ROWS = 256\nCOLS = 768\nHEADS = 4\nEPS = 1e-5\nclass Model: ...\ndef get_inputs(): ...\n"
 

@@ -26,7 +26,7 @@ from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.session.session import run_search
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.engine import BaselineTask, Task
+from ridgeline.tools.engine import PyTorchTask, Task
 from ridgeline.tools.errors import EngineError, ModelError, RunError
 from ridgeline.tools.records.vocabulary import Purpose
 
@@ -58,7 +58,7 @@ class FailsCertificates(MemoryEngine):
         self.step, self.candidate_id = step, candidate_id
 
     async def submit(self, task: Task[Any]) -> Any:
-        is_baseline = isinstance(task, BaselineTask) and task.again
+        is_baseline = isinstance(task, PyTorchTask) and task.purpose is Purpose.CERTIFY
         step = "baselines" if is_baseline else getattr(task, "step", "")
         if step == self.step and (is_baseline or task.candidate.id.startswith(self.candidate_id)):  # type: ignore[attr-defined]
             raise EngineError("the judge died")

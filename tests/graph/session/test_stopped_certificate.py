@@ -16,7 +16,7 @@ from tests.graph.session.test_session import SETTINGS
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search
-from ridgeline.tools.engine import BaselineTask, DescribeTask, Task
+from ridgeline.tools.engine import DescribeTask, NextBaselineTask, PyTorchTask, Task
 from ridgeline.tools.records.vocabulary import Purpose
 
 pytestmark = pytest.mark.long
@@ -44,8 +44,9 @@ class Certifying(Shaped):
 
     def _step(self, task: Task[Any]) -> str | None:
         """Return which of a certificate's measurements a task is; None for a build, and for one of the search."""
-        if isinstance(task, BaselineTask):
-            return ("compile" if task.after else "eager") if task.again else None
+        if isinstance(task, PyTorchTask):
+            mode = "compile" if isinstance(task, NextBaselineTask) else "eager"
+            return mode if task.purpose is Purpose.CERTIFY else None
         if isinstance(task, DescribeTask):
             return task.name if self.measured else None
         is_certificates = getattr(task, "purpose", None) is Purpose.CERTIFY

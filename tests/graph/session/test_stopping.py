@@ -11,6 +11,7 @@ from langgraph.runtime import RunControl
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.steering import Steering
+from ridgeline.graph.search.events import ignore
 from ridgeline.graph.session import stopping
 from ridgeline.tools.errors import StorageError
 
@@ -31,7 +32,7 @@ async def test_a_stop_is_obeyed_although_the_archive_could_not_be_looked_into_be
     monkeypatch.setattr(stopping, "LOOK_EVERY_S", 0.01)
     control = RunControl()
     with Archive.open(tmp_path / "archive.sqlite") as archive:
-        async with stopping.obeying_stop(archive, control, since=stopping.now_in_utc(), on_event=None):
+        async with stopping.obeying_stop(archive, control, since=stopping.now_in_utc(), on_event=ignore):
             Steering(archive).add_stop()
             for _ in range(500):
                 if control.drain_requested:

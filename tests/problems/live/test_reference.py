@@ -10,8 +10,8 @@ from tests.problems.live.modules import Block, Chain, made, reference_of
 from torch import nn
 
 from ridgeline.graph.search.coverage import why_uncovered
+from ridgeline.graph.session.on_device import on_device
 from ridgeline.tools.judge.worker.outline_main import outline
-from ridgeline.tools.local.engine import on_device
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, PrecisionClass, Role
 

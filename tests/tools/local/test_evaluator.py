@@ -17,9 +17,19 @@ from pathlib import Path
 import pytest
 from tests.candidates import candidate_of
 from tests.environments import child_environment
+from tests.graph.memory_engine import DESCRIPTION, MemoryEngine, target
 
 from ridgeline.tools.build.compiler import Compiler
-from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, ProfileTask, VerifyTask
+from ridgeline.tools.engine import (
+    BaselineTask,
+    BenchmarkTask,
+    CompareTask,
+    CompileTask,
+    DescribeTask,
+    NextBaselineTask,
+    ProfileTask,
+    VerifyTask,
+)
 from ridgeline.tools.local import evaluator
 from ridgeline.tools.local.__main__ import _TASKS, answer
 from ridgeline.tools.local.evaluator import Evaluator
@@ -151,6 +161,18 @@ def test_a_fault_of_ours_is_answered_and_does_not_end_the_evaluator(
     reply = answer(evaluator, json.loads(request(3, "return x")))
     assert (reply["id"], reply["error"]["type"]) == (3, kind)
     assert words in reply["error"]["message"]
+
+
+def test_pytorch_s_next_way_is_asked_for_by_a_task_of_its_own_which_adds_nothing_where_none_is_pending(
+    tmp_path: Path,
+) -> None:
+    problem = target().described(DESCRIPTION)
+    measured = MemoryEngine()._baseline(BaselineTask(problem=problem))
+    task = NextBaselineTask(problem=problem, purpose=Purpose.CERTIFY, after=measured)
+    assert NextBaselineTask.from_json(json.loads(json.dumps(task.to_json()))) == task
+    asked = {"id": 7, "task": task.name, "body": task.to_json()}
+    evaluator = Evaluator(problem.device, cache_dir=tmp_path)
+    assert answer(evaluator, asked) == {"id": 7, "result": measured.to_json()}
 
 
 def test_evaluator_without_its_parent_does_not_begin(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.engine import DescribeTask
+from ridgeline.tools.engines.local import LocalEngine
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.outline_process import OutlineProcess
 from ridgeline.tools.local import first_look
-from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.vocabulary import DeviceKind

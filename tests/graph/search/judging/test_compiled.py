@@ -24,7 +24,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.graph.search.running import pauses
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.engine import BaselineTask, CompileTask, Task
+from ridgeline.tools.engine import CompileTask, NextBaselineTask, PyTorchTask, Task
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.vocabulary import Purpose
@@ -50,7 +50,7 @@ class OneDevice(MemoryEngine):
         async with self._turn:
             self.waiting -= 1
             self._note(f"begin {_name(task)}")
-            if isinstance(task, BaselineTask) and task.after and not task.again:
+            if isinstance(task, NextBaselineTask) and task.purpose is not Purpose.CERTIFY:
                 await self.spend()
                 if _name(task) == self._endless:
                     await asyncio.Event().wait()
@@ -69,9 +69,9 @@ class OneDevice(MemoryEngine):
 
 
 def _name(task: Task[Any]) -> str:
-    if isinstance(task, BaselineTask):
-        mode = task.after.pending[0] if task.after else "eager"
-        return f"{mode} again" if task.again else mode
+    if isinstance(task, PyTorchTask):
+        mode = task.after.pending[0] if isinstance(task, NextBaselineTask) else "eager"
+        return f"{mode} again" if task.purpose is Purpose.CERTIFY else mode
     kind, candidate = type(task).__name__.removesuffix("Task"), getattr(task, "candidate", None)
     return f"{kind} {candidate.id} {getattr(task, 'purpose', '')}" if candidate else kind
 
@@ -130,7 +130,7 @@ class FullDisk(OneDevice):
 
     async def submit(self, task: Task[Any]) -> Any:
         answer = await super().submit(task)
-        if isinstance(task, BaselineTask) and task.after:
+        if isinstance(task, NextBaselineTask):
             failed = {"median_ms": None, "error": "compile: InductorError: no space left on device"}
             entries = [dataclasses.replace(e, **failed) if e.name == "compile" else e for e in answer.entries]
             return dataclasses.replace(answer, entries=tuple(entries))
@@ -178,7 +178,7 @@ class Killed(OneDevice):
 
     async def submit(self, task: Task[Any]) -> Any:
         answer = await super().submit(task)
-        if isinstance(task, BaselineTask) and task.after and not task.again:
+        if isinstance(task, NextBaselineTask) and task.purpose is not Purpose.CERTIFY:
             killed = {"median_ms": None, "error": "the judge died during prepare_mode", "was_killed": True}
             entries = [dataclasses.replace(e, **killed) if e.name == "compile" else e for e in answer.entries]
             return dataclasses.replace(answer, entries=tuple(entries))

@@ -19,9 +19,9 @@ from tests.tools.conftest import exp_problem
 from tests.tools.local.scripted_evaluator import EVALUATOR
 
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, VerifyTask
+from ridgeline.tools.engines.local import LocalEngine
 from ridgeline.tools.errors import EngineError, NotBegun, ProblemError
 from ridgeline.tools.local import evaluator_process
-from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.records import evaluation_limit
 from ridgeline.tools.records.problem import DescribedTarget, Device
@@ -307,7 +307,7 @@ async def test_the_evaluator_sees_no_key(
 
 
 def test_the_engines_process_never_imports_torch() -> None:
-    program = "import sys, ridgeline.tools.local.engine, ridgeline.tools.toolbox; sys.exit('torch' in sys.modules)"
+    program = "import sys, ridgeline.tools.engines.local, ridgeline.tools.toolbox; sys.exit('torch' in sys.modules)"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     assert subprocess.run([sys.executable, "-c", program], env=env, check=False).returncode == 0
 

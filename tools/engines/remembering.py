@@ -1,24 +1,25 @@
 """An engine with a memory: a task whose result is stored is not measured again.
 
 Remembered under the key of its task: a verdict, a timing, a profile, a comparison. Remembered once a search: the
-description of its reference, PyTorch's times, and those times as its certificate measured them `again`. A build is
+description of its reference, PyTorch's times, and those times as its certificate measured them. A build is
 always asked of the engine, since the compiler's cache alone knows whether the toolchain changed, and is stored for its
 log. Not remembered: the description of another reference, such as the search's at other shapes.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from ridgeline.tools.engine import (
-    BaselineTask,
     CandidateTask,
     CompareTask,
     CompileTask,
     DescribeTask,
     Engine,
     MeasurementStore,
+    PyTorchTask,
     Task,
 )
 from ridgeline.tools.records.codec import Record
@@ -26,6 +27,7 @@ from ridgeline.tools.records.keys import comparison_key, evaluation_key, step_ke
 from ridgeline.tools.records.problem import Description, Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Baselines, Build, Comparison, Profile, Timing, Verdict
+from ridgeline.tools.records.vocabulary import Purpose
 from ridgeline.tools.threads import run_whole
 
 R = TypeVar("R")
@@ -46,7 +48,7 @@ class RememberingEngine:
         """`target` is the problem whose description and times the store holds; without it they are not remembered."""
         self._engine = engine
         self._target = target
-        self._modes: dict[bool, set[ReferenceMode]] = {False: set(), True: set()}  # `again`: measured in this session
+        self._modes: defaultdict[Purpose, set[ReferenceMode]] = defaultdict(set)  # measured in this session
         self.store = store
 
     async def submit(self, task: Task[R]) -> R:
@@ -60,7 +62,7 @@ class RememberingEngine:
         if self._target is not None and task.problem.judge_key == self._target.judge_key:
             if isinstance(task, DescribeTask):
                 return cast("R", await self._describe(task))
-            if isinstance(task, BaselineTask):
+            if isinstance(task, PyTorchTask):
                 return cast("R", await self._baselines(task))
         place = _place(task)
         if place is None:
@@ -80,11 +82,11 @@ class RememberingEngine:
         stored = await run_whole(self.store.find, _TABLES[kind], key)
         return None if stored is None else kind.from_json(dict(stored))
 
-    async def reopen_baselines(self, *, again: bool = False) -> None:
+    async def reopen_baselines(self, *, purpose: Purpose = Purpose.SEARCH) -> None:
         """Let those of PyTorch's times that were killed in an earlier session be measured once more."""
-        known = await run_whole(self.store.baselines, again=again)
-        if known is not None and (reopened := known.reopened(self._modes[again])) != known:
-            await run_whole(self.store.save_baselines, reopened, again=again)
+        known = await run_whole(self.store.baselines, purpose=purpose)
+        if known is not None and (reopened := known.reopened(self._modes[purpose])) != known:
+            await run_whole(self.store.save_baselines, reopened, purpose=purpose)
 
     async def aclose(self) -> None:
         """Close the engine that measures."""
@@ -98,15 +100,15 @@ class RememberingEngine:
         await run_whole(self.store.save_description, described)
         return described
 
-    async def _baselines(self, task: BaselineTask) -> Baselines:
-        """Return the stored times that hold what `task` asks for; those measured again are kept apart from the search's."""
-        known = await run_whole(self.store.baselines, again=task.again)
+    async def _baselines(self, task: PyTorchTask) -> Baselines:
+        """Return the stored times that hold what `task` asks for; a certificate's are kept apart from the search's."""
+        known = await run_whole(self.store.baselines, purpose=task.purpose)
         if known is not None and task.is_answered_by(known):
             return known
         measured = await self._engine.submit(task)
-        before = task.after.entries if task.after else ()
-        self._modes[task.again] |= {entry.name for entry in measured.entries if entry not in before}
-        await run_whole(self.store.save_baselines, measured, again=task.again)
+        new = {entry.name for entry in measured.entries if entry not in task.measured_before}
+        self._modes[task.purpose] |= new
+        await run_whole(self.store.save_baselines, measured, purpose=task.purpose)
         return measured
 
     async def _build(self, task: CompileTask) -> Build:

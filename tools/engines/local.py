@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask, DescribeTask, Task
@@ -22,13 +22,9 @@ from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.machine.python_env import clean_environment
 from ridgeline.tools.machine.waits import Listener, Waits
-from ridgeline.tools.records.problem import Device, Target
+from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.results import Build
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
 from ridgeline.tools.sandbox.sandbox import UNSAFE_VARIABLE, Sandbox, probe_sandbox
-
-if TYPE_CHECKING:
-    from ridgeline.problems.spec import ProblemSpec
 
 logger = logger_of(__name__)
 
@@ -38,22 +34,6 @@ _BATCH_WINDOW_S = 0.01  # branches of one round ask within milliseconds of each 
 _BATCHES_AT_ONCE = 2  # one slow build does not hold up those that come after it
 _BUILD_LOCK = "cpu"  # builds disturb what is measured on the processor
 _ENDED = "the build was ended before it finished"
-
-
-def on_device(spec: ProblemSpec, device: Device) -> Target:
-    """Return the problem on `device`, not yet described.
-
-    Raises:
-        ProblemError: a size that the target sets does not exist in the reference.
-    """
-    return Target(
-        name=spec.name,
-        reference_source=spec.reference_source(device.kind.value),
-        interface=Interface(spec.interface),
-        tolerance=PrecisionClass(spec.tolerance),
-        device=device,
-        call_timeout_s=spec.call_timeout_s,
-    )
 
 
 class LocalEngine:

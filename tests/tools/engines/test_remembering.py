@@ -19,17 +19,18 @@ from ridgeline.tools.engine import (
     CompileTask,
     DescribeTask,
     Engine,
+    NextBaselineTask,
     ProfileTask,
     Task,
     VerifyTask,
 )
+from ridgeline.tools.engines.remembering import RememberingEngine
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records import keys
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.results import Baselines, Build, Comparison, FailedComparison, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Purpose, Status
-from ridgeline.tools.remembering import RememberingEngine
 
 PROBLEM = target().described(DESCRIPTION)
 KERNEL, OTHER = candidate_of("// speed 2\n", name="r1i0v0a0"), candidate_of("// speed 1\n", name="seed-naive")
@@ -204,7 +205,7 @@ async def test_pytorch_s_times_are_measured_in_parts_each_once(archive: Archive)
     eager = await of_search(MemoryEngine(), archive).submit(EAGER)
     assert (archive.baselines(), eager.pending) == (eager, ("compile",))
     assert await of_search(Refusing(), archive).submit(EAGER) == eager
-    after = BaselineTask(problem=PROBLEM, after=eager)
+    after = NextBaselineTask(problem=PROBLEM, after=eager)
     measured = await of_search(MemoryEngine(), archive).submit(after)
     assert (archive.baselines(), measured.pending) == (measured, ())
     for task in (EAGER, after, BaselineTask(problem=PROBLEM)):
@@ -219,14 +220,14 @@ async def test_all_of_pytorch_s_times_are_measured_where_the_search_has_eager_al
 
 
 async def test_times_measured_again_are_kept_apart_from_the_search_s_and_measured_once(archive: Archive) -> None:
-    again = BaselineTask(problem=PROBLEM, again=True)
+    again = BaselineTask(problem=PROBLEM, purpose=Purpose.CERTIFY)
     counting = MemoryEngine()
     engine = of_search(counting, archive)
     search_s = await engine.submit(BaselineTask(problem=PROBLEM))
     counting.floor_ms = 0.2
     certificate_s = await engine.submit(again)
     assert certificate_s != search_s
-    assert (archive.baselines(), archive.baselines(again=True)) == (search_s, certificate_s)
+    assert (archive.baselines(), archive.baselines(purpose=Purpose.CERTIFY)) == (search_s, certificate_s)
     assert await of_search(Refusing(), archive).submit(again) == certificate_s
     assert await of_search(Refusing(), archive).submit(BaselineTask(problem=PROBLEM)) == search_s
 
@@ -250,16 +251,16 @@ class Killing(MemoryEngine):
         return dataclasses.replace(measured, entries=(measured.entries[0], *entries))
 
 
-@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("purpose", [Purpose.SEARCH, Purpose.CERTIFY])
 async def test_times_that_were_killed_stay_for_the_session_and_are_asked_for_by_the_next(
-    archive: Archive, again: bool
+    archive: Archive, purpose: Purpose
 ) -> None:
-    task = BaselineTask(problem=PROBLEM, again=again)
+    task = BaselineTask(problem=PROBLEM, purpose=purpose)
     engine = RememberingEngine(Killing(), archive, target=target())
     killed = await engine.submit(task)
-    await engine.reopen_baselines(again=again)
-    assert archive.baselines(again=again) == killed and killed.pending == ()
-    await RememberingEngine(Refusing(), archive, target=target()).reopen_baselines(again=again)
-    reopened = archive.baselines(again=again)
+    await engine.reopen_baselines(purpose=purpose)
+    assert archive.baselines(purpose=purpose) == killed and killed.pending == ()
+    await RememberingEngine(Refusing(), archive, target=target()).reopen_baselines(purpose=purpose)
+    reopened = archive.baselines(purpose=purpose)
     assert reopened is not None
     assert (reopened.entries, reopened.pending) == (killed.entries[:1], tuple(e.name for e in killed.entries[1:]))

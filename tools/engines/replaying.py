@@ -17,6 +17,7 @@ from ridgeline.tools.engine import (
     CompareTask,
     CompileTask,
     DescribeTask,
+    NextBaselineTask,
     ProfileTask,
     Task,
 )
@@ -62,21 +63,21 @@ class ReplayingEngine:
             raise self._missing(f"{task.name} of another reference, or of other sizes")
         if isinstance(task, DescribeTask):
             return cast("R", self._reference.description)
-        if isinstance(task, BaselineTask):
+        if isinstance(task, BaselineTask | NextBaselineTask):
             return cast("R", self._baselines(task))
         return task.read_result(self._result(task))
 
     async def aclose(self) -> None:
         """Nothing runs."""
 
-    def _baselines(self, task: BaselineTask) -> Baselines:
+    def _baselines(self, task: BaselineTask | NextBaselineTask) -> Baselines:
         """Return PyTorch's recorded times, in the parts in which a search asks for them."""
-        if task.again:
+        if task.purpose is Purpose.CERTIFY:
             raise self._missing("PyTorch's times measured again, for a certificate")
         whole = self._reference.baselines
         later = tuple(entry for entry in whole.entries if entry.name not in EAGER_MODES)
-        first = dataclasses.replace(whole.eager_only(), pending=tuple(entry.name for entry in later))
-        if task.after is None:
+        if isinstance(task, BaselineTask):
+            first = dataclasses.replace(whole.eager_only(), pending=tuple(entry.name for entry in later))
             return first if task.eager_only else dataclasses.replace(whole, pending=())
         name, *rest = task.after.pending
         entry = next((entry for entry in later if entry.name == name), None)

@@ -7,8 +7,8 @@ from tests.candidates import candidate_of
 from tests.graph.memory_engine import DESCRIPTION, DEVICE, MemoryEngine
 
 from ridgeline.tools.engine import CompileTask, DescribeTask
+from ridgeline.tools.engines.away import AwayEngine
 from ridgeline.tools.errors import DeviceAway
-from ridgeline.tools.local.away import AwayEngine
 from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
 
