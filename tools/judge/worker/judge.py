@@ -53,9 +53,12 @@ from ridgeline.tools.judge.replies import (
 from ridgeline.tools.judge.set_count import stay_in_cache
 from ridgeline.tools.judge.worker.description import describe
 from ridgeline.tools.judge.worker.device import device_of, use_tf32
+from ridgeline.tools.judge.worker.domain.domain import Domain
+from ridgeline.tools.judge.worker.domain.effects import Effects
+from ridgeline.tools.judge.worker.domain.refused_kinds import as_skipped, refused_kinds
+from ridgeline.tools.judge.worker.domain.timed_kinds import find_timed_kinds
+from ridgeline.tools.judge.worker.domain.usable import check_usable
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.domain import Domain
-from ridgeline.tools.judge.worker.grading.effects import Effects
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
@@ -63,10 +66,7 @@ from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.modes import ReferenceModes
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.judge.worker.refused_kinds import as_skipped, refused_kinds
 from ridgeline.tools.judge.worker.renewal import Renewal, slowdown_of
-from ridgeline.tools.judge.worker.timed_kinds import find_timed_kinds
-from ridgeline.tools.judge.worker.usable import check_usable
 from ridgeline.tools.judge.worker.user_code import contents_may_be_refused
 from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.precision import accepted_classes
@@ -288,13 +288,16 @@ class Judge:
 
     def leave_out(self, _request: LeaveOut) -> LeftOut:
         """Leave out of timed sets what the reference refuses of their contents of now."""
-        refused = refused_kinds(self._renewal, self.reference, self.memory)
+        refused = self._refused_now()
         if refused:
             self._renewal.leave_out(refused)
         return LeftOut(left_out=as_skipped(refused), timed_kinds=self._renewal.kinds.names)
 
+    def _refused_now(self) -> dict[str, str]:
+        return refused_kinds(self._renewal.trial_sets, self._renewal.parameter_kind, self.reference, self.memory)
+
     def _are_to_blame(self) -> bool:
-        return bool(refused_kinds(self._renewal, self.reference, self.memory))
+        return bool(self._refused_now())
 
     def check(self, request: Check) -> Trial:
         """Grade a set after a timed loop."""

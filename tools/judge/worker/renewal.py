@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
+from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, TimedKinds, named, parameters_of_kind
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.distributions import SetKind, choose_sets, place_kinds
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
 from ridgeline.tools.judge.worker.memory import ArenaMemory
-from ridgeline.tools.judge.worker.timed_kinds import ParameterKind, TimedKinds, named, parameters_of_kind
 
 _IN_ONE_PLACE = 2 / 3
 """Share of the renewals after which parameters differ from before in one place: often twice in a row for a candidate."""

@@ -11,6 +11,7 @@ import torch
 
 from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.judge.worker.device import Cpu
+from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, TimedKinds, find_timed_kinds
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind, choose_sets
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
@@ -18,7 +19,6 @@ from ridgeline.tools.judge.worker.inputs.structure import is_binary, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.renewal import Renewal, slowdown_of
-from ridgeline.tools.judge.worker.timed_kinds import ParameterKind, TimedKinds, find_timed_kinds
 from ridgeline.tools.measure.distrust import RENEWAL_SLOWDOWN
 
 SOURCE = """
@@ -136,18 +136,6 @@ def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
         assert torch.equal(adjacent, adjacent.mT) and is_binary(adjacent)
 
 
-def test_a_distribution_on_which_the_reference_is_slow_is_for_blocks_that_do_not_count(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    spent: list[float] = []  # what each call takes: no busy machine makes one of them slower
-    monkeypatch.setattr(torch, "spent_in_this_test", spent, raising=False)
-    monkeypatch.setattr("ridgeline.tools.judge.worker.device.time", SimpleNamespace(perf_counter=lambda: sum(spent)))
-    renewed = Renewed(work="torch.spent_in_this_test.append(0.02 if bool((x.abs() > 60).any()) else 0.002)")
-    found = renewed.find_kinds("nominal_0", "outliers", "integers")
-    assert found.slow_inputs == (SetKind(Distribution.OUTLIERS),) and SetKind(Distribution.SHIFTED) not in found.inputs
-    assert "outliers" in found.names
-
-
 def test_each_input_that_comes_apart_is_a_kind_of_its_own() -> None:
     renewed = Renewed(f"torch.randn(32, 16), {COPIES.format(draw='torch.randn(16, 16)')}")
     renewed.source.inputs_apart = {"alone_a": frozenset({1}), "alone_b": frozenset({2})}
@@ -248,12 +236,6 @@ def test_wanted_parameters_are_placed_for_one_block() -> None:
         renewed.renewal.write(range(N_SETS))
         assert renewed.renewal.parameter_kind == ""
         assert float(renewed.parameters["scale"].abs().median()) < 1e-4
-
-
-def test_parameters_of_other_signs_have_no_distribution_beside_them_but_their_trials() -> None:
-    kinds = TimedKinds(inputs=tuple(map(SetKind, (Distribution.OUTLIERS, Distribution.MIXED_SIGNS))))
-    assert kinds.beside(ParameterKind.MIXED_SIGNS) == [SetKind(Distribution.MIXED_SIGNS)]
-    assert kinds.beside(ParameterKind.ORDER_ONE) == list(kinds.inputs)
 
 
 COPIES = "*(lambda a: (a, a.clone()))({draw})"

@@ -75,7 +75,9 @@ class CaseBook:
         """
         self.alone: Mapping[str, tuple[ArgumentKey, ...]] = {}  # what each `alone` trial changes of `alone_base`
         self.alone_base = NOMINAL[1]
-        self.signed: dict[str, frozenset[ArgumentKey]] = {}  # whose signs change, by trial or part of one: see signs.py
+        self.signed: dict[
+            str, frozenset[ArgumentKey]
+        ] = {}  # whose signs change, by trial or part of one: see domain/sign_trials.py
         self.scalars: tuple[Scalar, ...] = ()  # of the trial that has other ones
         self._reference = reference
         self._source = source

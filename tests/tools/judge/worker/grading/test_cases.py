@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import SOURCE, made
+from tests.tools.judge.worker.made import SOURCE, made
 
 from ridgeline.tools.judge.worker.reference import Reference
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.tools.judge.worker.made import Made, made
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.records.trial_names import TWEAKED
-
-from .made import Made, made
 
 ROWS, COLS = 128, 256
 STEP = 1009

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import Made, made
+from tests.tools.judge.worker.made import Made, made
 
 OFFSETS = {
     "always alike": "torch.arange(0, 1025, 16)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import N_SETS, made
+from tests.tools.judge.worker.made import N_SETS, made
 
 from ridgeline.tools.errors import DeviceLostError
 from ridgeline.tools.judge.worker.device import Cpu

@@ -12,14 +12,15 @@ import torch
 
 from ridgeline.tools.errors import DeviceLostError, ProblemError, without_name
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
+from ridgeline.tools.judge.worker.domain.crowded_inputs import CrowdedInputs
+from ridgeline.tools.judge.worker.domain.effects import is_read
+from ridgeline.tools.judge.worker.domain.objections import LOST, OUTSIDE
+from ridgeline.tools.judge.worker.domain.other_inputs import OtherInputs
+from ridgeline.tools.judge.worker.domain.other_parameters import OtherParameters
+from ridgeline.tools.judge.worker.domain.scalars import taken_scalars
+from ridgeline.tools.judge.worker.domain.sign_trials import SignTrials, objection_to_signs
 from ridgeline.tools.judge.worker.grading.case import are_finite, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.crowds import Crowds
-from ridgeline.tools.judge.worker.grading.effects import is_read
-from ridgeline.tools.judge.worker.grading.other_inputs import OtherInputs
-from ridgeline.tools.judge.worker.grading.other_parameters import OtherParameters
-from ridgeline.tools.judge.worker.grading.scalars import taken_scalars
-from ridgeline.tools.judge.worker.grading.signs import LOST, OUTSIDE, SignTrials, objection_to_signs
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
@@ -137,7 +138,8 @@ class Domain:
 
     def _settle_crowds(self) -> bool:
         """Find out which inputs may be mostly one of their numbers, name the others, and return whether any may."""
-        self.skipped |= Crowds(self._source, self._book, self._reference.input_names, self._objection_to).settle()
+        inputs = CrowdedInputs(self._source, self._book, self._reference.input_names, self._objection_to)
+        self.skipped |= inputs.settle()
         return bool(self._source.crowds)
 
     # ------------------------------------------------------------------------------------------------------- mixtures

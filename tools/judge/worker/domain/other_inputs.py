@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import NOMINAL, TWEAKED
@@ -17,8 +18,6 @@ _REFUSED_DRAWS = "some of its other values are outside the reference's domain"
 _TOGETHER, _TOGETHER_AGAIN = "other inputs", "other inputs, each accepted alone"
 _CONSTANT = "its values are a mask or indices, and are always these"
 
-Objection = Callable[[str, str], str]
-"""Returns why the reference gives nothing for a trial, "" when it does; the second argument names what is tried."""
 Takes = Callable[[Tensors, str], bool]
 """Returns whether the reference takes inputs; the second argument names what is tried."""
 
