@@ -296,12 +296,9 @@ class Judge:
     def _refused_now(self) -> dict[str, str]:
         return refused_kinds(self._renewal.trial_sets, self._renewal.parameter_kind, self.reference, self.memory)
 
-    def _are_to_blame(self) -> bool:
-        return bool(self._refused_now())
-
     def check(self, request: Check) -> Trial:
         """Grade a set after a timed loop."""
-        with contents_may_be_refused(self._are_to_blame):
+        with contents_may_be_refused(lambda: bool(self._refused_now())):
             return self._examiner.check(request.set_index)
 
     def find_unasked(self, request: FindUnasked) -> Unasked:
@@ -347,5 +344,5 @@ class Judge:
 
     def loop(self, request: Loop) -> Looped:
         """Time the reference over rotating sets."""
-        with contents_may_be_refused(self._are_to_blame):
+        with contents_may_be_refused(lambda: bool(self._refused_now())):
             return Looped(own_s=self._modes.loop(request.mode, request.sets, is_empty=request.is_empty))
