@@ -39,9 +39,23 @@ class Renewal:
     """Writes the contents of a block, and knows which sets were given what."""
 
     def __init__(
-        self, book: CaseBook, source: SecretSource, memory: ArenaMemory, poison: Callable[[int], None]
+        self,
+        book: CaseBook,
+        source: SecretSource,
+        memory: ArenaMemory,
+        *,
+        kinds: TimedKinds,
+        poison: Callable[[int], None],
     ) -> None:
-        """Write nothing yet. `poison` poisons a set's outputs."""
+        """Write nothing yet.
+
+        Args:
+            book: places parameters.
+            source: what inputs and parameters are drawn from.
+            memory: the sets.
+            kinds: what sets and parameters may hold beside nominal contents.
+            poison: poisons a set's outputs.
+        """
         self._book = book
         self._source = source
         self._memory = memory
@@ -52,7 +66,7 @@ class Renewal:
         self._kind = ParameterKind.RANDOM
         self._next: dict[str, torch.Tensor] = {}
         self._is_next_in_one_place = False
-        self.kinds = TimedKinds()
+        self.kinds = kinds
         self.filling: Filling | None = None
         self.trial_sets: dict[int, SetKind] = {}
         """The sets that have the contents of a trial, and which."""

@@ -17,9 +17,11 @@ from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetK
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import is_binary, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
+from ridgeline.tools.judge.worker.inputs.trial_changes import TrialChanges
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.renewal import Renewal, slowdown_of
 from ridgeline.tools.measure.distrust import RENEWAL_SLOWDOWN
+from ridgeline.tools.records.trial_names import SIGNED
 
 SOURCE = """
 import torch
@@ -60,7 +62,7 @@ class Renewed:
         self.memory: Any = SimpleNamespace(parameters=self.parameters, inputs=sets, n_sets=n_sets, device=Cpu())
         book = CaseBook(self.reference, self.source, self.memory, budget_bytes=1 << 20)
         self.book = book
-        self.renewal = Renewal(book, self.source, self.memory, poison=lambda index: None)
+        self.renewal = Renewal(book, self.source, self.memory, kinds=TimedKinds(), poison=lambda index: None)
 
     def find_kinds(self, *names: str) -> TimedKinds:
         return find_timed_kinds(names, self.book, self.reference, self.source, self.memory)
@@ -112,7 +114,7 @@ def test_a_share_of_the_sets_has_the_contents_of_trials() -> None:
 
 @pytest.mark.parametrize("kind", list(Distribution))
 def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
-    inputs = [
+    drawn = [
         "torch.randn(32, 16)",
         "torch.randn(16, 16).tril()",
         "(lambda a: a + a.mT)(torch.randn(16, 16))",
@@ -122,10 +124,9 @@ def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
         "torch.randint(9, (16,))",
         "(lambda a: (a + a.mT > 0).float())(torch.randn(16, 16))",
     ]
-    renewed = Renewed(", ".join(inputs))
-    apart = frozenset({2, 7}) if kind is Distribution.ALONE else frozenset()
-    renewed.renewal.kinds = TimedKinds(inputs=(SetKind(kind, apart),))
-    renewed.source.inputs_of_signs = {kind: frozenset(range(4))}
+    renewed = Renewed(", ".join(drawn))
+    inputs = frozenset({2, 7} if kind is Distribution.ALONE else range(4) if kind in SIGNED else ())
+    renewed.renewal.kinds = TimedKinds(inputs=(SetKind(kind, inputs),))
     renewed.changed()
     for index in renewed.renewal.trial_sets:
         x, lower, symmetric, rising, mask, infinite, whole, adjacent = renewed.memory.inputs[index]
@@ -138,8 +139,8 @@ def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
 
 def test_each_input_that_comes_apart_is_a_kind_of_its_own() -> None:
     renewed = Renewed(f"torch.randn(32, 16), {COPIES.format(draw='torch.randn(16, 16)')}")
-    renewed.source.inputs_apart = {"alone_a": frozenset({1}), "alone_b": frozenset({2})}
-    found = renewed.find_kinds("nominal_0")
+    renewed.book.use(TrialChanges(alone={"alone_a": (1,), "alone_b": (2,)}))
+    found = renewed.find_kinds("nominal_0", "alone_a", "alone_b")
     assert set(found.names) == {"alone_a", "alone_b"}
     renewed.renewal.kinds = found
     for name, (changed, same) in {"alone_a": (1, 2), "alone_b": (2, 1)}.items():
@@ -211,9 +212,9 @@ def test_superseded_parameters_differ_wholly_and_in_one_place_of_each_in_turns()
 
 def test_wanted_kinds_are_among_the_sets_that_are_called_and_for_one_block() -> None:
     renewed = Renewed("torch.rand(32, 16)")
-    slow = (Distribution.OUTLIERS, Distribution.MIXED_SIGNS)
-    renewed.source.inputs_of_signs = {Distribution.MIXED_SIGNS: frozenset({0})}
-    renewed.renewal.kinds = TimedKinds(slow_inputs=tuple(map(SetKind, slow)))
+    signs = SetKind(Distribution.MIXED_SIGNS, frozenset({0}))
+    renewed.renewal.kinds = TimedKinds(slow_inputs=(SetKind(Distribution.OUTLIERS), signs))
+    slow = renewed.renewal.kinds.names
     order = tuple(reversed(range(N_SETS)))
     for calls in (1, 2, 7):
         renewed.renewal.write(order, slow, calls)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
@@ -88,12 +89,9 @@ class SignTrials:
         )
 
     def _note(self, name: str, chosen: frozenset[ArgumentKey]) -> None:
-        if self._book.signed.get(name) == chosen:
-            return
-        self._book.forget(name)
-        self._book.signed.pop(name, None)
-        if chosen:
-            self._book.signed[name] = chosen
+        changes = self._book.changes
+        others = {n: each for n, each in changes.signed.items() if n != name}
+        self._book.use(replace(changes, signed=others | ({name: chosen} if chosen else {})))
 
 
 def _parts(chosen: frozenset[ArgumentKey]) -> Mapping[Role, frozenset[ArgumentKey]]:

@@ -20,7 +20,7 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.inputs.crowds import ways_to_crowd
-from ridgeline.tools.judge.worker.inputs.distributions import Distributed, Distribution, SetKind, Traits
+from ridgeline.tools.judge.worker.inputs.distributions import Distributed, SetKind, Traits
 from ridgeline.tools.judge.worker.inputs.input_ways import Change, InputWays
 from ridgeline.tools.judge.worker.inputs.parameters import SMALL, ParameterSource
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
@@ -75,10 +75,6 @@ class SecretSource:
         self._traits = tuple(Traits.of(t, form.order) for t, form in zip(first, self._forms, strict=True))
         self.crowds: Mapping[int, Way] = {}
         """How inputs become mostly one of their numbers in the trial `crowded`; none until it is known which may."""
-        self.inputs_of_signs: Mapping[Distribution, frozenset[int]] = {}
-        """The inputs that get other signs in a timed set; none until it is known which the reference takes."""
-        self.inputs_apart: Mapping[str, frozenset[int]] = {}
-        """The inputs that a timed set may have of another draw, by trial `alone_NAME`; none until that is known."""
 
     def draw_from(self, secret: bytes) -> None:
         """Draw from another secret from now on; the mixtures' weights stay, which are as secret and cost a renewal's time."""
@@ -230,7 +226,6 @@ class SecretSource:
             chosen=chosen,
             traits=tuple(left),
             generator=generator,
-            with_signs=self.inputs_of_signs,
             crowds=self.crowds,
             wholly=frozenset(i for i, t in enumerate(left) if t.is_symmetric or t.order or self._forms[i].is_distinct),
         )

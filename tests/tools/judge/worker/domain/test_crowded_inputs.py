@@ -29,4 +29,4 @@ def test_of_inputs_that_are_refused_together_whole_numbers_stay_crowded() -> Non
     body = f"assert not ({alike})", "return pixels.float() * 2, x * 2"
     found = made("x, pixels", "torch.randn(128), torch.randint(0, 99, (128,))", *body)
     assert CROWDED in found.domain.names and list(found.domain.skipped) == [f"{CROWDED} x"]
-    assert int(found.book.contents(CROWDED)[0][1].bincount().max()) > 96
+    assert int(found.book.contents.of(CROWDED)[0][1].bincount().max()) > 96

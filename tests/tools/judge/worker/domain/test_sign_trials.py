@@ -13,7 +13,7 @@ TWO = "torch.rand(64, 32), torch.rand(64, 32) + 0.5"
 
 
 def signed(found: Made) -> dict[str, set[object]]:
-    return {trial: set(found.book.signed.get(trial, ())) for trial in TRIALS}
+    return {trial: set(found.book.changes.signed.get(trial, ())) for trial in TRIALS}
 
 
 def test_inputs_of_one_sign_get_both_and_others_have_no_such_trial() -> None:

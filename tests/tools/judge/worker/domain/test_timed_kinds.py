@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tests.tools.judge.worker.made import made
 from tests.tools.judge.worker.test_renewal import Renewed
 
-from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, TimedKinds
+from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, TimedKinds, inputs_apart
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
 
 
@@ -33,3 +34,11 @@ def test_parameters_of_other_signs_have_no_distribution_beside_them_but_their_tr
 def test_a_kind_that_is_refused_when_the_problem_is_loaded_is_named() -> None:
     kinds = Renewed(work="assert float(x.abs().max()) < 100").find_kinds("shifted", "outliers")
     assert kinds.names == ("shifted",) and list(kinds.refused) == ["outliers"]
+
+
+def test_inputs_come_apart_where_several_change() -> None:
+    found = made("a, b", "torch.randn(9), torch.randn(9)", "return a * b")
+    apart = inputs_apart(found.domain.names, found.book.changes.alone)
+    assert apart == {"alone_a": frozenset({0}), "alone_b": frozenset({1})}
+    single = made("a", "torch.randn(9)", "return a * 2")
+    assert not inputs_apart(single.domain.names, single.book.changes.alone)

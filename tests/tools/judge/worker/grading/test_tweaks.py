@@ -38,6 +38,6 @@ def shows(inputs: Tensors) -> bool:
 @pytest.mark.parametrize("secret", SECRETS)
 def test_what_one_tweak_hides_another_shows(gated: Made, secret: int) -> None:
     gated.source.draw_from(secret.to_bytes(2, "big"))
-    first, second, third = (shows(gated.book.contents(name)[0]) for name in TWEAKED)
+    first, second, third = (shows(gated.book.contents.of(name)[0]) for name in TWEAKED)
     assert not (first or second)
     assert third

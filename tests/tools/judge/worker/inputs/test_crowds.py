@@ -17,7 +17,7 @@ def crowded(found: Made) -> list[torch.Tensor]:
     """Return the first input as the trial and as a timed set have it."""
     views = tuple(map(torch.empty_like, found.source.given("a")))
     timed = found.source.timed_set("timed", views, 1, SetKind(Distribution.CROWDED))
-    return [found.book.contents(CROWDED)[0][0], timed[0]]
+    return [found.book.contents.of(CROWDED)[0][0], timed[0]]
 
 
 def test_rows_hold_one_number_mostly_and_one_row_it_alone() -> None:
