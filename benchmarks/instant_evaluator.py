@@ -11,10 +11,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ridgeline.tools.records.baselines import Baseline, Baselines, Floor
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.results import Baseline, Baselines, Comparison, Floor, Profile, Timing, Verdict
+from ridgeline.tools.records.results import Comparison, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role, Status
 
 EAGER_MS = 10.0

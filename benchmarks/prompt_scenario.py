@@ -14,10 +14,10 @@ from typing import Any
 from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, KernelRequest, Subject, TriedIdea
 from ridgeline.graph.search.context import subject_of
 from ridgeline.problems.spec import load_problem, shipped_problems
+from ridgeline.tools.records.baselines import Baseline, Baselines, Floor
 from ridgeline.tools.records.keys import attempt_id, idea_id
 from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Description, Device, DeviceFact, Signature
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.results import Baseline, Baselines, Floor
 from ridgeline.tools.records.vocabulary import Category, DeviceKind, Interface, PrecisionClass, ReasonCode, Role
 
 ROUNDS, IDEAS, IMPLEMENTATIONS = 3, 4, 2

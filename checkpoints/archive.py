@@ -25,9 +25,10 @@ from ridgeline.checkpoints.storage.held_database import HoldsDatabase
 from ridgeline.checkpoints.storage.migrations import ARCHIVE
 from ridgeline.checkpoints.stored_certificate import StoredCertificate, certificate_content
 from ridgeline.tools.errors import RunError, StorageError
+from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Description
-from ridgeline.tools.records.results import Baselines, Evaluation
+from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
 

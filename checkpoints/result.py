@@ -21,7 +21,8 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.strict_json import finite
 from ridgeline.tools.errors import StorageError
-from ridgeline.tools.records.results import SCHEMA_VERSION, Baselines, Comparison, Evaluation, Verdict
+from ridgeline.tools.records.baselines import Baselines
+from ridgeline.tools.records.results import SCHEMA_VERSION, Comparison, Evaluation, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import LANGUAGES, Label, Origin, Purpose, RunState
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Device, DeviceFact
-from ridgeline.tools.records.results import Baselines
 from ridgeline.tools.records.search import BuildingBlock
 from ridgeline.tools.records.vocabulary import RunState
 

@@ -10,9 +10,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from ridgeline.tools.records.baselines import Baseline, Floor
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import with_skipped_apart
-from ridgeline.tools.records.results import Baseline, Comparison, Floor, OwnWork, Timing, Verdict
+from ridgeline.tools.records.results import Comparison, OwnWork, Timing, Verdict
 from ridgeline.tools.records.vocabulary import SearchOutcome
 
 Facts = dict[str, Any]

@@ -135,7 +135,8 @@ class WarmJudges:
     @contextlib.contextmanager
     def serving(self) -> Iterator[None]:
         """Have that of the evaluators too that an engine starts with its usual command."""
-        from ridgeline.tools.local.engine import LocalEngine
+        from ridgeline.tools.engines.local import LocalEngine
+
         from tests.warm_evaluator import warm_evaluator_command
 
         usual = LocalEngine.__init__.__kwdefaults__

@@ -10,21 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from ridgeline.tools.records.baselines import Baseline, Baselines
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.evaluation_limit import MOST_TRIALS, timing_limit_s, verify_limit_s
 from ridgeline.tools.records.precision import FRESH_SECRETS
 from ridgeline.tools.records.problem import DescribedTarget, Description, Target
 from ridgeline.tools.records.reference_mode import COMPILED_MODES, ReferenceMode
-from ridgeline.tools.records.results import (
-    Baseline,
-    Baselines,
-    Build,
-    Comparison,
-    FailedComparison,
-    Profile,
-    Timing,
-    Verdict,
-)
+from ridgeline.tools.records.results import Build, Comparison, FailedComparison, Profile, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose
 

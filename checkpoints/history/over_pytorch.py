@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ridgeline.tools.records.baselines import Baseline, Baselines, is_within
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.results import Baseline, Baselines, Evaluation, is_within
+from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 

@@ -13,20 +13,13 @@ from typing import Any
 
 from ridgeline.checkpoints.recording.recording import RecordedCall, RecordedRun
 from ridgeline.checkpoints.steering import Steer, SteerKind
+from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.keys import SEED_PREFIX, CallId
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.recorded import FAILURE, RecordedMeasurement
 from ridgeline.tools.records.reference_mode import EAGER_MODES
-from ridgeline.tools.records.results import (
-    Baselines,
-    Build,
-    Comparison,
-    FailedComparison,
-    Profile,
-    Timing,
-    Verdict,
-)
+from ridgeline.tools.records.results import Build, Comparison, FailedComparison, Profile, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin, Status
 

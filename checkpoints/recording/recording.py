@@ -16,6 +16,7 @@ from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.steering import USER, Steer, Steering, SteerKind, mechanism_of
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.tools.errors import RunError
+from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.keys import (
     AGAIN,
@@ -29,7 +30,7 @@ from ridgeline.tools.records.keys import (
 )
 from ridgeline.tools.records.problem import Description, Device, DeviceFact
 from ridgeline.tools.records.recorded import FAILURE, RecordedMeasurement, source_hash
-from ridgeline.tools.records.results import Baselines, Evaluation
+from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import BuildingBlock, Candidate, Idea, Mending
 from ridgeline.tools.records.vocabulary import SEARCHED, Mender, Origin, ReasonCode
 

@@ -11,8 +11,9 @@ from ridgeline.checkpoints.report.floors import binding_floor
 from ridgeline.checkpoints.report.plots import Dot, Line, bars, trajectory
 from ridgeline.checkpoints.report.roofline import Ceilings, Mark, ceilings_of, roofline
 from ridgeline.checkpoints.report.search_records import SearchRecords
+from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.results import Baselines, Evaluation
+from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin, Status
 from ridgeline.tools.wording import ratio_words

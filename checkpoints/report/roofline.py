@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from ridgeline.checkpoints.report.floors import binding_floor
 from ridgeline.checkpoints.report.svg import LogScale, circle, labels, line, picture, text, tip, upright
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.problem import Description
-from ridgeline.tools.records.results import Floor
 
 WIDTH, HEIGHT = 900, 430
 LEFT, RIGHT, TOP, BOTTOM = 84, 246, 30, 62  # right: "tf32 900 GFLOP/s, not this problem's" in a wide font

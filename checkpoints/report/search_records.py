@@ -9,8 +9,9 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.gains import SideBySide, measured_side_by_side
 from ridgeline.checkpoints.history.lineage import findings
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.problem import Description
-from ridgeline.tools.records.results import Baselines, Evaluation
+from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
 from ridgeline.tools.records.vocabulary import SEARCHED
 

@@ -17,8 +17,9 @@ from ridgeline.graph.certificate.other_shapes import ShapeCheck
 from ridgeline.graph.search.ranking.elites import Standing
 from ridgeline.graph.search.ranking.leaders import Leader
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.finding import Finding
-from ridgeline.tools.records.results import Baselines, Build, Comparison, Evaluation, OwnWork, Timing, Verdict
+from ridgeline.tools.records.results import Build, Comparison, Evaluation, OwnWork, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Sanitizers, SearchOutcome
 
 CERTIFICATE_SCHEMA_VERSION = 1

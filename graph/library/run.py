@@ -21,7 +21,7 @@ from ridgeline.graph.library.evaluation import Evaluation
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.errors import InputError, RunError
-from ridgeline.tools.records.results import Baselines
+from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.results import Evaluation as StoredEvaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Category, IdeaOutcome, Origin

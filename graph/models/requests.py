@@ -8,9 +8,9 @@ from typing import Annotated, Any, Protocol
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Description, Device, DeviceFact
-from ridgeline.tools.records.results import Baselines
 from ridgeline.tools.records.search import BuildingBlock
 from ridgeline.tools.records.vocabulary import Category, IdeaOutcome, Interface, PrecisionClass, ReasonCode
 

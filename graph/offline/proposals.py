@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, TriedIdea
 from ridgeline.graph.offline.composer import Composer, Composition, composition_of, merge, ordered, structures_of
 from ridgeline.graph.offline.wording import composition_line, name_together, named_structures
-from ridgeline.tools.records.results import Baselines
+from ridgeline.tools.records.baselines import Baselines
 
 DISAPPOINTING = 0.97
 """A structure that brought less than this share of its parent's speed is not combined further; above it is noise."""

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.decisions import Decisions
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
     from ridgeline.tools.engine import Task
+    from ridgeline.tools.records.baselines import Baselines
     from ridgeline.tools.records.problem import DescribedTarget, DeviceFact, Target
-    from ridgeline.tools.records.results import Baselines
     from ridgeline.tools.records.vocabulary import RunState
 
 R = TypeVar("R")

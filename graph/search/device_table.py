@@ -10,8 +10,8 @@ from ridgeline.tools.machine.device_facts import device_facts
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
+    from ridgeline.tools.records.baselines import Floor
     from ridgeline.tools.records.problem import DeviceFact
-    from ridgeline.tools.records.results import Floor
 
 
 def device_table(context: SearchContext, floor: Floor | None) -> tuple[DeviceFact, ...]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.pool import AnyModel
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import OnEvent
+    from ridgeline.graph.search.running.measuring import Measuring
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
     from ridgeline.tools.engine import Engine
 
@@ -141,30 +142,17 @@ async def _open_locked(
     is_extended: bool = False,
 ) -> AsyncIterator[SearchContext]:
     """Give the context of a search whose run folder this process holds."""
-    from ridgeline.checkpoints.report.outputs import renew_report
     from ridgeline.graph.search.context import SearchContext, stored_target
     from ridgeline.graph.search.judging.compiled import end_compiled
     from ridgeline.graph.search.recorded_decisions import decisions_of
-    from ridgeline.graph.search.running.measuring import Measuring
     from ridgeline.graph.search.running.working_time import WorkingTime
-    from ridgeline.tools.engines.remembering import RememberingEngine
-    from ridgeline.tools.machine.load import cores_in_use
 
     async with contextlib.AsyncExitStack() as stack:
         is_local = engine is None and not search.replays_times and not search.away
-        if engine is None and search.replay is not None and search.replays_times:
-            engine = search.replay.engine(search.target)
         if engine is None:
-            opened = _away_engine if search.away else _local_engine
-            engine = await stack.enter_async_context(opened(search, on_event, stop))
+            engine = await _open_engine(search, stack, on_event, stop)
         archive = await run_whole(_open_archive, search, stack)
-        if search.replay is not None:
-            await run_whole(search.replay.hand_over, search.run_dir, archive, resumes=search.has_begun)
-        if is_extended:  # before `begin`: a kill in between leaves a search that is over and names no winner
-            await run_whole(forget_winner, search.run_dir, archive)
-        wall_before_s = await run_whole(begin, archive, search)
-        if search.has_begun:
-            await run_whole(renew_report, search.run_dir, archive)
+        wall_before_s = await _begin_in(archive, search, is_extended=is_extended)
         models = ModelPool(search.models)
         context = SearchContext(
             problem=search.problem,
@@ -173,12 +161,7 @@ async def _open_locked(
             facts=(await run_whole(archive.run)).facts or (),
             archive=archive,
             journal=Journal(archive),
-            measuring=Measuring(
-                engine=RememberingEngine(engine, archive, target=search.target),
-                devices=await asyncio.to_thread(_devices, search) if is_local else 1,
-                is_away=bool(search.away),
-                cores_in_use=cores_in_use if is_local else None,
-            ),
+            measuring=await _measuring(search, engine, archive, is_local=is_local),
             models=models,
             settings=search.settings,
             budget=search.budget,
@@ -201,6 +184,44 @@ async def _open_locked(
         stack.push_async_callback(end_compiled, context)
         await run_whole(context.journalled_models.later.mailbox.publish)
         yield context
+
+
+async def _open_engine(
+    search: ResolvedSearch, stack: contextlib.AsyncExitStack, on_event: OnEvent, stop: RunControl | None
+) -> Engine:
+    """Return the engine of a search that was given none: its recording's, this machine's, or one without the device."""
+    if search.replay is not None and search.replays_times:
+        return search.replay.engine(search.target)
+    opened = _away_engine if search.away else _local_engine
+    return await stack.enter_async_context(opened(search, on_event, stop))
+
+
+async def _begin_in(archive: Archive, search: ResolvedSearch, *, is_extended: bool) -> float:
+    """Write down in the archive that the search begins or goes on, and return the seconds that it has worked before."""
+    from ridgeline.checkpoints.report.outputs import renew_report
+
+    if search.replay is not None:
+        await run_whole(search.replay.hand_over, search.run_dir, archive, resumes=search.has_begun)
+    if is_extended:  # before `begin`: a kill in between leaves a search that is over and names no winner
+        await run_whole(forget_winner, search.run_dir, archive)
+    wall_before_s = await run_whole(begin, archive, search)
+    if search.has_begun:
+        await run_whole(renew_report, search.run_dir, archive)
+    return wall_before_s
+
+
+async def _measuring(search: ResolvedSearch, engine: Engine, archive: Archive, *, is_local: bool) -> Measuring:
+    """Return how the search measures: by its engine and what the archive remembers, on as many devices as there are."""
+    from ridgeline.graph.search.running.measuring import Measuring
+    from ridgeline.tools.engines.remembering import RememberingEngine
+    from ridgeline.tools.machine.load import cores_in_use
+
+    return Measuring(
+        engine=RememberingEngine(engine, archive, target=search.target),
+        devices=await asyncio.to_thread(_devices, search) if is_local else 1,
+        is_away=bool(search.away),
+        cores_in_use=cores_in_use if is_local else None,
+    )
 
 
 async def entered(stack: contextlib.ExitStack, manager: AbstractContextManager[T]) -> T:

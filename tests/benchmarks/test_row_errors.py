@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import made
+from tests.tools.judge.worker.made import made
 
 from ridgeline.tools.judge.worker.grading.case import errors_of
 from ridgeline.tools.judge.worker.grading.compare import compare, expect

@@ -13,20 +13,11 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.round_record import RoundRecord
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.tools.records.baselines import Baseline, Baselines, Floor
 from ridgeline.tools.records.keys import comparison_key
 from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.results import (
-    Baseline,
-    Baselines,
-    Build,
-    Comparison,
-    Evaluation,
-    Floor,
-    Timing,
-    Trial,
-    Verdict,
-)
+from ridgeline.tools.records.results import Build, Comparison, Evaluation, Timing, Trial, Verdict
 from ridgeline.tools.records.search import Candidate, Idea
 from ridgeline.tools.records.vocabulary import (
     Category,

@@ -16,7 +16,8 @@ from ridgeline.tools.profile.gpu_code import (
 )
 from ridgeline.tools.profile.gpu_profile import code_notes, read_code
 from ridgeline.tools.profile.profiler import profile_candidate
-from ridgeline.tools.records.results import Floor, Timing
+from ridgeline.tools.records.baselines import Floor
+from ridgeline.tools.records.results import Timing
 from ridgeline.tools.records.vocabulary import Status
 from ridgeline.tools.sandbox.sandbox import Sandbox
 

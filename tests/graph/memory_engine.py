@@ -30,22 +30,12 @@ from ridgeline.tools.engine import (
     VerifyTask,
 )
 from ridgeline.tools.errors import BadReferenceError, EngineError
+from ridgeline.tools.records.baselines import Baseline, Baselines, Floor
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.fix_it import FixIt
 from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature, Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.results import (
-    Baseline,
-    Baselines,
-    Build,
-    Comparison,
-    FailedComparison,
-    Floor,
-    OwnWork,
-    Profile,
-    Timing,
-    Verdict,
-)
+from ridgeline.tools.records.results import Build, Comparison, FailedComparison, OwnWork, Profile, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Purpose, ReasonCode, Role, Status
 

@@ -13,10 +13,11 @@ from langchain_core.tools import BaseTool
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, ProfileTask, Task, VerifyTask
 from ridgeline.tools.engines.local import LocalEngine
 from ridgeline.tools.engines.remembering import RememberingEngine
+from ridgeline.tools.records.baselines import Baseline, Baselines, Floor
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.results import Baseline, Baselines, Floor, Profile, Timing, Verdict
+from ridgeline.tools.records.results import Profile, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import PrecisionClass, Purpose, ReasonCode, Status
 from ridgeline.tools.toolbox import make_source_toolbox, make_toolbox

@@ -22,11 +22,12 @@ from ridgeline.tools.engine import (
     PyTorchTask,
     Task,
 )
+from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.keys import comparison_key, evaluation_key, step_key
 from ridgeline.tools.records.problem import Description, Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.results import Baselines, Build, Comparison, Profile, Timing, Verdict
+from ridgeline.tools.records.results import Build, Comparison, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Purpose
 from ridgeline.tools.threads import run_whole
 

@@ -22,10 +22,10 @@ from ridgeline.tools.engine import (
     Task,
 )
 from ridgeline.tools.errors import EngineError, NotRecorded
+from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.problem import Description, Target
 from ridgeline.tools.records.recorded import FAILURE, MeasurementKey, RecordedMeasurement, source_hash
 from ridgeline.tools.records.reference_mode import EAGER_MODES
-from ridgeline.tools.records.results import Baselines
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose
 from ridgeline.tools.wording import option

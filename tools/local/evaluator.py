@@ -40,9 +40,10 @@ from ridgeline.tools.measure.verify import verify_candidate
 from ridgeline.tools.profile.profiler import profile_candidate
 from ridgeline.tools.profile.sanitizer import examine
 from ridgeline.tools.profile.vendor_code import foreign_code
+from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.finding import CandidateFault, faults_of
 from ridgeline.tools.records.problem import Description, Device, Target
-from ridgeline.tools.records.results import Baselines, Comparison, FailedComparison, Profile, Timing, Verdict
+from ridgeline.tools.records.results import Comparison, FailedComparison, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Sanitizers, Status
 from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import RunnerFailure

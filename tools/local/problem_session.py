@@ -19,10 +19,11 @@ from ridgeline.tools.measure.refused_contents import leaves_out_refused, within_
 from ridgeline.tools.measure.request_cost import LoopCost, empty_plan, usual_cost
 from ridgeline.tools.measure.sides import ReferenceInJudge, ReferenceInRunner, ReferenceSide
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.results import Build, Comparison, FailedComparison, Floor, Timing, Verdict
+from ridgeline.tools.records.results import Build, Comparison, FailedComparison, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.deadline import Deadline

@@ -19,8 +19,8 @@ from ridgeline.tools.machine.occupancy import (
     block_shared_bytes,
     multiprocessor,
 )
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.problem import Device, DeviceFact
-from ridgeline.tools.records.results import Floor
 from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.wording import counted
 

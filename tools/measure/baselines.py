@@ -34,6 +34,7 @@ from ridgeline.tools.measure.refused_contents import within_domain
 from ridgeline.tools.measure.sides import ReferenceInJudge
 from ridgeline.tools.measure.statistics import StoppingRule, percentile
 from ridgeline.tools.measure.timing_settings import LONG_BLOCK_S, TimingSettings
+from ridgeline.tools.records.baselines import Baseline, Baselines
 from ridgeline.tools.records.keys import JUDGE_VERSION
 from ridgeline.tools.records.problem import DescribedTarget, Description, Device
 from ridgeline.tools.records.reference_mode import (
@@ -44,7 +45,6 @@ from ridgeline.tools.records.reference_mode import (
     WITH_TF32,
     ReferenceMode,
 )
-from ridgeline.tools.records.results import Baseline, Baselines
 from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
 
 logger = logger_of(__name__)

@@ -35,8 +35,9 @@ from ridgeline.tools.measure.statistics import (
 )
 from ridgeline.tools.measure.timed_side import Collect, TimedCandidate, TimedSide
 from ridgeline.tools.measure.timing_settings import TimingSettings
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.finding import faults_of
-from ridgeline.tools.records.results import BELIEVED_FROM, QUARANTINE_ABOVE, Comparison, Floor, Timing
+from ridgeline.tools.records.results import BELIEVED_FROM, QUARANTINE_ABOVE, Comparison, Timing
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
 
 LAUNCH_BOUND_MS = 0.05

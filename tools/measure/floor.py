@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from ridgeline.tools.judge.set_count import rotating_bytes
 from ridgeline.tools.measure.ceilings import Ceilings
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.precision import accepted_classes, strictness
 from ridgeline.tools.records.problem import Description, Signature
-from ridgeline.tools.records.results import Floor
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, ArgKind, PrecisionClass, Role
 
 _FLOATING = {"float64", "float32", "float16", "bfloat16"}

@@ -7,8 +7,9 @@ Where it was not, the operations are the reference's, and the sentence says so: 
 from __future__ import annotations
 
 from ridgeline.tools.profile.executed import ExecutedWork
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.problem import Description
-from ridgeline.tools.records.results import Floor, Timing
+from ridgeline.tools.records.results import Timing
 
 NEAR_FLOOR = 0.9
 BUSY = 0.6

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ridgeline.tools.profile.executed import ExecutedWork
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.problem import Description, Device
-from ridgeline.tools.records.results import Floor, OwnWork, Timing
+from ridgeline.tools.records.results import OwnWork, Timing
 from ridgeline.tools.sandbox.rules import Confined
 from ridgeline.tools.sandbox.sandbox import Sandbox
 

@@ -31,8 +31,8 @@ from ridgeline.tools.profile.gpu_counters import (
     last_launches,
 )
 from ridgeline.tools.profile.vendor_code import gpu_work, read_links, with_links
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.problem import Device
-from ridgeline.tools.records.results import Floor
 from ridgeline.tools.sandbox.rules import Confined, Limits, temporary_workdir
 from ridgeline.tools.sandbox.sandbox import Sandbox
 

@@ -17,8 +17,9 @@ from ridgeline.tools.profile.findings import Findings, Specimen
 from ridgeline.tools.profile.gpu_profile import look_into_kernels
 from ridgeline.tools.profile.paragraph import paragraph
 from ridgeline.tools.profile.stage_clocks import StageClocks, clock_stages
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.problem import Description, Device
-from ridgeline.tools.records.results import Build, Floor, Profile, Timing
+from ridgeline.tools.records.results import Build, Profile, Timing
 from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.sandbox.rules import Confined
 from ridgeline.tools.sandbox.sandbox import Sandbox

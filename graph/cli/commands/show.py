@@ -53,8 +53,9 @@ from ridgeline.graph.search.ideas.not_taken_up import not_taken_up
 from ridgeline.graph.session.options import RUNS
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import InputError, RunError
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.results import Floor, Profile
+from ridgeline.tools.records.results import Profile
 from ridgeline.tools.records.vocabulary import RunState
 from ridgeline.tools.wording import counted, in_brackets, ratio_words, stored_words, usd_words
 

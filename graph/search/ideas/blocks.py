@@ -17,8 +17,8 @@ from ridgeline.tools.records.vocabulary import Role
 if TYPE_CHECKING:
     from ridgeline.checkpoints.bank import BankedBlock
     from ridgeline.graph.search.context import SearchContext
+    from ridgeline.tools.records.baselines import Floor
     from ridgeline.tools.records.problem import Description
-    from ridgeline.tools.records.results import Floor
 
 BANK_BLOCKS = 2
 """Kernels of other families that the bank gives: each costs a thousand tokens of every request for ideas."""

@@ -31,7 +31,7 @@ from ridgeline.tools.threads import run_whole
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.context import SearchContext
-    from ridgeline.tools.records.results import Baselines
+    from ridgeline.tools.records.baselines import Baselines
 
 logger = logger_of(__name__)
 

@@ -3,9 +3,9 @@
 import pytest
 
 from ridgeline.graph.models.requests import Subject
+from ridgeline.tools.records.baselines import Baseline, Baselines, Floor
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.results import Baseline, Baselines, Floor
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
 
 CPU = Device(

@@ -27,9 +27,10 @@ from ridgeline.tools.engine import (
 from ridgeline.tools.engines.remembering import RememberingEngine
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records import keys
+from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Description
-from ridgeline.tools.records.results import Baselines, Build, Comparison, FailedComparison, Profile, Timing, Verdict
+from ridgeline.tools.records.results import Build, Comparison, FailedComparison, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Purpose, Status
 
 PROBLEM = target().described(DESCRIPTION)

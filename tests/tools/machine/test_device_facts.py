@@ -7,8 +7,8 @@ import pytest
 
 from ridgeline.tools.machine.device_facts import device_facts, instruction_sets
 from ridgeline.tools.machine.devices import cache_instances, cpu_flags, detect_device
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.problem import Device
-from ridgeline.tools.records.results import Floor
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 HOPPER = Device(

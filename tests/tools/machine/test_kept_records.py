@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.machine.kept_records import open_ordinary, read_kept
-from ridgeline.tools.records.results import Floor
+from ridgeline.tools.records.baselines import Floor
 
 FLOOR = Floor(floor_ms=1.0, compute_floor_ms=0.5, bound="memory", bandwidth_gbps=9.0, gflops=7.0)
 

@@ -27,9 +27,9 @@ from ridgeline.tools.measure.baselines import (
 from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timed_side import WarmUp
 from ridgeline.tools.measure.timing_settings import TimingSettings
+from ridgeline.tools.records.baselines import Baseline
 from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Description, Signature
 from ridgeline.tools.records.reference_mode import COMPILED_MODES, ReferenceMode
-from ridgeline.tools.records.results import Baseline
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Role
 
 pytestmark = [

@@ -22,7 +22,7 @@ from ridgeline.tools.measure.changing_blocks import BLOCK_PARTS
 from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timed_side import TimedCandidate
 from ridgeline.tools.measure.timing_settings import TimingSettings
-from ridgeline.tools.records.results import Floor
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.vocabulary import DeviceKind, Label, Purpose, ReasonCode, Status
 
 pytestmark = [pytest.mark.timing, pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")]

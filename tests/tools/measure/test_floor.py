@@ -7,8 +7,8 @@ import pytest
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.ceilings import Bandwidth, Ceilings
 from ridgeline.tools.measure.floor import floor_for
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.problem import ArgSpec, Description, Signature
-from ridgeline.tools.records.results import Floor
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 

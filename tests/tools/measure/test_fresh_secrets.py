@@ -15,7 +15,7 @@ from tests.tools.measure.answering import Answering
 
 from ridgeline.tools.judge.messages import Examine, ExamineRepeat, Poison, Prepare
 from ridgeline.tools.judge.replies import Different, Done, Element, Graded, Same
-from ridgeline.tools.judge.worker.grading.domain import _MOST_ALONE
+from ridgeline.tools.judge.worker.domain.domain import _MOST_ALONE
 from ridgeline.tools.measure import behind_the_clock, verify
 from ridgeline.tools.measure.verify import Verification
 from ridgeline.tools.records.error_map import LimitUse, Measure

@@ -11,9 +11,9 @@ import pytest
 
 from ridgeline.tools.errors import EngineError, JudgeDied, NoRoomError, RidgelineError, TrustedProcessLost
 from ridgeline.tools.measure.baselines import measure_next
+from ridgeline.tools.records.baselines import Baseline, Baselines, Floor
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.results import Baseline, Baselines, Floor
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 EAGER = Baseline(name=ReferenceMode.EAGER, precision_class=PrecisionClass.FP32, median_ms=1.0)

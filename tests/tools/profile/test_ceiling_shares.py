@@ -7,7 +7,8 @@ from tests.descriptions import description_of
 
 from ridgeline.tools.profile.ceiling_shares import bound_of, reached
 from ridgeline.tools.profile.executed import ExecutedWork
-from ridgeline.tools.records.results import Floor, Timing
+from ridgeline.tools.records.baselines import Floor
+from ridgeline.tools.records.results import Timing
 from ridgeline.tools.records.vocabulary import Status
 
 PROBLEM = description_of(flops=1_000_000_000, compulsory_bytes=10_000_000)

@@ -16,8 +16,9 @@ from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import SandboxError
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.profile.profiler import profile_candidate
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Description, Signature
-from ridgeline.tools.records.results import Build, Floor, Profile, Timing
+from ridgeline.tools.records.results import Build, Profile, Timing
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, ReasonCode, Role, Status
 from ridgeline.tools.runner.plan import runner_plan
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox

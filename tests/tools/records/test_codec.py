@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import ArgSpec
-from ridgeline.tools.records.results import Comparison, Floor, Trial
+from ridgeline.tools.records.results import Comparison, Trial
 from ridgeline.tools.records.vocabulary import Origin, Role
 
 

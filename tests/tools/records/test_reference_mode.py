@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from ridgeline.tools.records.baselines import Baseline
 from ridgeline.tools.records.reference_mode import (
     COMPILED_MODES,
     EAGER_MODES,
@@ -10,7 +11,6 @@ from ridgeline.tools.records.reference_mode import (
     ReferenceMode,
     mode_words,
 )
-from ridgeline.tools.records.results import Baseline
 from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
 
 

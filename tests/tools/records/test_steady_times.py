@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.graph.memory_engine import DEVICE
 
+from ridgeline.tools.records.baselines import Baseline, Baselines, Floor
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.results import Baseline, Baselines, Floor, Timing
+from ridgeline.tools.records.results import Timing
 from ridgeline.tools.records.vocabulary import PrecisionClass, Status
 
 FLOOR = Floor(floor_ms=0.1, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=100.0, gflops=100.0)

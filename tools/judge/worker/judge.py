@@ -6,7 +6,7 @@ import dataclasses
 import gc
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ridgeline.tools.errors import BadReferenceError
@@ -53,26 +53,25 @@ from ridgeline.tools.judge.replies import (
 from ridgeline.tools.judge.set_count import stay_in_cache
 from ridgeline.tools.judge.worker.description import describe
 from ridgeline.tools.judge.worker.device import device_of, use_tf32
+from ridgeline.tools.judge.worker.domain.domain import Domain
+from ridgeline.tools.judge.worker.domain.effects import Effects, FoundEffects
+from ridgeline.tools.judge.worker.domain.refused_kinds import as_skipped, refused_kinds
+from ridgeline.tools.judge.worker.domain.timed_kinds import find_timed_kinds
+from ridgeline.tools.judge.worker.domain.usable import check_usable
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.domain import Domain
-from ridgeline.tools.judge.worker.grading.effects import Effects
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
-from ridgeline.tools.judge.worker.inputs.distributions import Distribution
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.modes import ReferenceModes
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.judge.worker.refused_kinds import as_skipped, refused_kinds
 from ridgeline.tools.judge.worker.renewal import Renewal, slowdown_of
-from ridgeline.tools.judge.worker.timed_kinds import find_timed_kinds
-from ridgeline.tools.judge.worker.usable import check_usable
 from ridgeline.tools.judge.worker.user_code import contents_may_be_refused
 from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.trial_names import NOMINAL, part_of
+from ridgeline.tools.records.trial_names import NOMINAL
 from ridgeline.tools.records.vocabulary import Label, Role
 
 _SPARE_SHARE = 8
@@ -126,19 +125,19 @@ class Judge:
         )
         self._examiner = Examiner(self._book, self._domain.names, self.memory, self.reference, request.tolerance)
         self._modes = ReferenceModes(self.reference, self.memory)
-        self._renewal = self._settled_renewal()
+        kinds = find_timed_kinds(self._domain.names, self._book, self.reference, self._secrets, self.memory)
+        self._renewal = Renewal(self._book, self._secrets, self.memory, kinds=kinds, poison=self._examiner.poison_timed)
         device.give_back()
         self._is_redrawn = False
         self._has_had_runners = False
         self._usual_renewal_s = self._fastest_renewal_s() if device.works_while_stopped else math.inf
-        self._weights_show = True
-        skipped = self._skipped_trials()
+        effects = self._find_effects()
         self.description = dataclasses.replace(
             described,
             module=self._contract if has_model else None,
-            skipped_trials=skipped,
+            skipped_trials=self._skipped_trials(effects),
             whole_numbers=self._domain.whole_numbers,
-            weights_show=self._weights_show,
+            weights_show=effects.weights_show,
         )
 
     def _reference_module(self, *, is_needed: bool) -> ModuleContract | None:
@@ -150,24 +149,21 @@ class Judge:
                 raise
             return None
 
-    def _settled_renewal(self) -> Renewal:
-        renewal = Renewal(self._book, self._secrets, self.memory, poison=self._examiner.poison_timed)
-        signed = {kind: self._book.signed.get(part_of(kind, Role.INPUT), ()) for kind in Distribution}
-        self._secrets.inputs_of_signs = {
-            kind: frozenset(c for c in chosen if isinstance(c, int)) for kind, chosen in signed.items()
-        }
-        self._secrets.inputs_apart = self._domain.inputs_apart
-        renewal.kinds = find_timed_kinds(self._domain.names, self._book, self.reference, self._secrets, self.memory)
-        return renewal
+    def _find_effects(self) -> FoundEffects:
+        """Return what shows in the outputs; nothing is asked where a trivial output passes."""
+        if self._examiner.degenerate is not None:
+            return FoundEffects()
+        effects = Effects(self._book, self._secrets, self.reference, self._examiner)
+        return effects.find(self._domain.names, self._domain.name_of, self._domain.scalar_names)
 
-    def _skipped_trials(self) -> tuple[SkippedTrial, ...]:
+    def _skipped_trials(self, effects: FoundEffects) -> tuple[SkippedTrial, ...]:
         """Return what no candidate of this problem meets: trials, other values of arguments, effects of arguments."""
-        found = {Label.TRIAL_SKIPPED: self._domain.skipped, Label.NOT_VARIED: self._domain.not_varied}
-        if self._examiner.degenerate is None:
-            effects = Effects(self._book, self._secrets, self.reference, self._examiner)
-            found[Label.PARAMETER_WITHOUT_EFFECT] = effects.without(self._domain.name_of, self._domain.scalar_names)
-            found[Label.CONSTANT_OUTPUT] = effects.constant_outputs(self._domain.names)
-            self._weights_show = effects.weights_show
+        found: dict[Label, Mapping[str, str]] = {
+            Label.TRIAL_SKIPPED: self._domain.skipped,
+            Label.NOT_VARIED: self._domain.not_varied,
+            Label.PARAMETER_WITHOUT_EFFECT: effects.without,
+            Label.CONSTANT_OUTPUT: effects.constant_outputs,
+        }
         refused = as_skipped(self._renewal.kinds.refused)
         return refused + tuple(
             SkippedTrial(name=name if label is Label.TRIAL_SKIPPED else f"{label} {name}", reason=why, label=label)
@@ -184,7 +180,7 @@ class Judge:
             regions=tuple(RegionForm(size_bytes=r.size_bytes, writable=r.writable_by_runner) for r in regions),
             places=self.memory.places,
             trials=self._domain.names,
-            scalars=tuple(map(float, self._book.scalars)),
+            scalars=tuple(map(float, self._book.changes.scalars)),
             degenerate=self._examiner.degenerate,
             reference_module=self._contract,
             timed_kinds=self._renewal.kinds.names,
@@ -288,17 +284,17 @@ class Judge:
 
     def leave_out(self, _request: LeaveOut) -> LeftOut:
         """Leave out of timed sets what the reference refuses of their contents of now."""
-        refused = refused_kinds(self._renewal, self.reference, self.memory)
+        refused = self._refused_now()
         if refused:
             self._renewal.leave_out(refused)
         return LeftOut(left_out=as_skipped(refused), timed_kinds=self._renewal.kinds.names)
 
-    def _are_to_blame(self) -> bool:
-        return bool(refused_kinds(self._renewal, self.reference, self.memory))
+    def _refused_now(self) -> dict[str, str]:
+        return refused_kinds(self._renewal.trial_sets, self._renewal.parameter_kind, self.reference, self.memory)
 
     def check(self, request: Check) -> Trial:
         """Grade a set after a timed loop."""
-        with contents_may_be_refused(self._are_to_blame):
+        with contents_may_be_refused(lambda: bool(self._refused_now())):
             return self._examiner.check(request.set_index)
 
     def find_unasked(self, request: FindUnasked) -> Unasked:
@@ -344,5 +340,5 @@ class Judge:
 
     def loop(self, request: Loop) -> Looped:
         """Time the reference over rotating sets."""
-        with contents_may_be_refused(self._are_to_blame):
+        with contents_may_be_refused(lambda: bool(self._refused_now())):
             return Looped(own_s=self._modes.loop(request.mode, request.sets, is_empty=request.is_empty))

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
+from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, TimedKinds, named, parameters_of_kind
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.distributions import SetKind, choose_sets, place_kinds
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
 from ridgeline.tools.judge.worker.memory import ArenaMemory
-from ridgeline.tools.judge.worker.timed_kinds import ParameterKind, TimedKinds, named, parameters_of_kind
 
 _IN_ONE_PLACE = 2 / 3
 """Share of the renewals after which parameters differ from before in one place: often twice in a row for a candidate."""
@@ -39,9 +39,23 @@ class Renewal:
     """Writes the contents of a block, and knows which sets were given what."""
 
     def __init__(
-        self, book: CaseBook, source: SecretSource, memory: ArenaMemory, poison: Callable[[int], None]
+        self,
+        book: CaseBook,
+        source: SecretSource,
+        memory: ArenaMemory,
+        *,
+        kinds: TimedKinds,
+        poison: Callable[[int], None],
     ) -> None:
-        """Write nothing yet. `poison` poisons a set's outputs."""
+        """Write nothing yet.
+
+        Args:
+            book: places parameters.
+            source: what inputs and parameters are drawn from.
+            memory: the sets.
+            kinds: what sets and parameters may hold beside nominal contents.
+            poison: poisons a set's outputs.
+        """
         self._book = book
         self._source = source
         self._memory = memory
@@ -52,7 +66,7 @@ class Renewal:
         self._kind = ParameterKind.RANDOM
         self._next: dict[str, torch.Tensor] = {}
         self._is_next_in_one_place = False
-        self.kinds = TimedKinds()
+        self.kinds = kinds
         self.filling: Filling | None = None
         self.trial_sets: dict[int, SetKind] = {}
         """The sets that have the contents of a trial, and which."""

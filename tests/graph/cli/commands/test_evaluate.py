@@ -13,9 +13,10 @@ from ridgeline.checkpoints.result import evaluation_line
 from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.graph.cli.commands.evaluate import describe
 from ridgeline.graph.search.judging.judging import failure_text
+from ridgeline.tools.records.baselines import Baseline, Baselines, Floor
 from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.results import Baseline, Baselines, Evaluation, Floor, Timing, Trial, Verdict
+from ridgeline.tools.records.results import Evaluation, Timing, Trial, Verdict
 from ridgeline.tools.records.vocabulary import PrecisionClass, Purpose, ReasonCode, Status
 
 TIMING = Timing(status=Status.OK, median_ms=1.0, reference_ms=2.0, speedup=2.0, speedup_ci95=(1.9, 2.1))

@@ -17,7 +17,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.models.requests import IdeationRequest
 from ridgeline.graph.search.ideas.blocks import work_of
 from ridgeline.problems.spec import load_problem
-from ridgeline.tools.records.results import Floor
+from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.search import BuildingBlock, KernelWork
 
 FLOOR = Floor(floor_ms=0.1, compute_floor_ms=0.8, bound="compute", bandwidth_gbps=4000.0, gflops=7e5, unit="fp16")

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge.worker.domain.usable import check_usable
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.judge.worker.usable import check_usable
 from ridgeline.tools.modelnew.file import values
 from ridgeline.tools.records.vocabulary import Role
 

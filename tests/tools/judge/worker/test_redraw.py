@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import SOURCE
+from tests.tools.judge.worker.made import SOURCE
 
 from ridgeline.tools.judge.messages import Examine, Load, Prepare, Redraw
 from ridgeline.tools.judge.replies import Graded

@@ -11,15 +11,17 @@ import torch
 
 from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.judge.worker.device import Cpu
+from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, TimedKinds, find_timed_kinds
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind, choose_sets
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import is_binary, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
+from ridgeline.tools.judge.worker.inputs.trial_changes import TrialChanges
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.renewal import Renewal, slowdown_of
-from ridgeline.tools.judge.worker.timed_kinds import ParameterKind, TimedKinds, find_timed_kinds
 from ridgeline.tools.measure.distrust import RENEWAL_SLOWDOWN
+from ridgeline.tools.records.trial_names import SIGNED
 
 SOURCE = """
 import torch
@@ -60,7 +62,7 @@ class Renewed:
         self.memory: Any = SimpleNamespace(parameters=self.parameters, inputs=sets, n_sets=n_sets, device=Cpu())
         book = CaseBook(self.reference, self.source, self.memory, budget_bytes=1 << 20)
         self.book = book
-        self.renewal = Renewal(book, self.source, self.memory, poison=lambda index: None)
+        self.renewal = Renewal(book, self.source, self.memory, kinds=TimedKinds(), poison=lambda index: None)
 
     def find_kinds(self, *names: str) -> TimedKinds:
         return find_timed_kinds(names, self.book, self.reference, self.source, self.memory)
@@ -112,7 +114,7 @@ def test_a_share_of_the_sets_has_the_contents_of_trials() -> None:
 
 @pytest.mark.parametrize("kind", list(Distribution))
 def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
-    inputs = [
+    drawn = [
         "torch.randn(32, 16)",
         "torch.randn(16, 16).tril()",
         "(lambda a: a + a.mT)(torch.randn(16, 16))",
@@ -122,10 +124,9 @@ def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
         "torch.randint(9, (16,))",
         "(lambda a: (a + a.mT > 0).float())(torch.randn(16, 16))",
     ]
-    renewed = Renewed(", ".join(inputs))
-    apart = frozenset({2, 7}) if kind is Distribution.ALONE else frozenset()
-    renewed.renewal.kinds = TimedKinds(inputs=(SetKind(kind, apart),))
-    renewed.source.inputs_of_signs = {kind: frozenset(range(4))}
+    renewed = Renewed(", ".join(drawn))
+    inputs = frozenset({2, 7} if kind is Distribution.ALONE else range(4) if kind in SIGNED else ())
+    renewed.renewal.kinds = TimedKinds(inputs=(SetKind(kind, inputs),))
     renewed.changed()
     for index in renewed.renewal.trial_sets:
         x, lower, symmetric, rising, mask, infinite, whole, adjacent = renewed.memory.inputs[index]
@@ -136,22 +137,10 @@ def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
         assert torch.equal(adjacent, adjacent.mT) and is_binary(adjacent)
 
 
-def test_a_distribution_on_which_the_reference_is_slow_is_for_blocks_that_do_not_count(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    spent: list[float] = []  # what each call takes: no busy machine makes one of them slower
-    monkeypatch.setattr(torch, "spent_in_this_test", spent, raising=False)
-    monkeypatch.setattr("ridgeline.tools.judge.worker.device.time", SimpleNamespace(perf_counter=lambda: sum(spent)))
-    renewed = Renewed(work="torch.spent_in_this_test.append(0.02 if bool((x.abs() > 60).any()) else 0.002)")
-    found = renewed.find_kinds("nominal_0", "outliers", "integers")
-    assert found.slow_inputs == (SetKind(Distribution.OUTLIERS),) and SetKind(Distribution.SHIFTED) not in found.inputs
-    assert "outliers" in found.names
-
-
 def test_each_input_that_comes_apart_is_a_kind_of_its_own() -> None:
     renewed = Renewed(f"torch.randn(32, 16), {COPIES.format(draw='torch.randn(16, 16)')}")
-    renewed.source.inputs_apart = {"alone_a": frozenset({1}), "alone_b": frozenset({2})}
-    found = renewed.find_kinds("nominal_0")
+    renewed.book.use(TrialChanges(alone={"alone_a": (1,), "alone_b": (2,)}))
+    found = renewed.find_kinds("nominal_0", "alone_a", "alone_b")
     assert set(found.names) == {"alone_a", "alone_b"}
     renewed.renewal.kinds = found
     for name, (changed, same) in {"alone_a": (1, 2), "alone_b": (2, 1)}.items():
@@ -223,9 +212,9 @@ def test_superseded_parameters_differ_wholly_and_in_one_place_of_each_in_turns()
 
 def test_wanted_kinds_are_among_the_sets_that_are_called_and_for_one_block() -> None:
     renewed = Renewed("torch.rand(32, 16)")
-    slow = (Distribution.OUTLIERS, Distribution.MIXED_SIGNS)
-    renewed.source.inputs_of_signs = {Distribution.MIXED_SIGNS: frozenset({0})}
-    renewed.renewal.kinds = TimedKinds(slow_inputs=tuple(map(SetKind, slow)))
+    signs = SetKind(Distribution.MIXED_SIGNS, frozenset({0}))
+    renewed.renewal.kinds = TimedKinds(slow_inputs=(SetKind(Distribution.OUTLIERS), signs))
+    slow = renewed.renewal.kinds.names
     order = tuple(reversed(range(N_SETS)))
     for calls in (1, 2, 7):
         renewed.renewal.write(order, slow, calls)
@@ -248,12 +237,6 @@ def test_wanted_parameters_are_placed_for_one_block() -> None:
         renewed.renewal.write(range(N_SETS))
         assert renewed.renewal.parameter_kind == ""
         assert float(renewed.parameters["scale"].abs().median()) < 1e-4
-
-
-def test_parameters_of_other_signs_have_no_distribution_beside_them_but_their_trials() -> None:
-    kinds = TimedKinds(inputs=tuple(map(SetKind, (Distribution.OUTLIERS, Distribution.MIXED_SIGNS))))
-    assert kinds.beside(ParameterKind.MIXED_SIGNS) == [SetKind(Distribution.MIXED_SIGNS)]
-    assert kinds.beside(ParameterKind.ORDER_ONE) == list(kinds.inputs)
 
 
 COPIES = "*(lambda a: (a, a.clone()))({draw})"

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import made
+from tests.tools.judge.worker.made import made
 
 from ridgeline.tools.errors import EngineError, JudgeShortError, NoRoomError
 from ridgeline.tools.judge.messages import Idle, PrepareMode

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
-from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.device import use_tf32
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_of, exact_of, expected_of, fits_type
 from ridgeline.tools.judge.worker.grading.class_errors import (
@@ -21,26 +19,18 @@ from ridgeline.tools.judge.worker.grading.class_errors import (
     worst_of,
 )
 from ridgeline.tools.judge.worker.grading.small_rows import Moved
-from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
-from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
+from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import range_of_whole
-from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
+from ridgeline.tools.judge.worker.inputs.trial_changes import TrialChanges
+from ridgeline.tools.judge.worker.inputs.trial_contents import Drawn, TrialContents
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.records.precision import LOST_MOVED, LOST_STEADY, SUM_ERROR
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.trial_names import (
-    CROWDED,
-    FEW_OUTLIERS,
-    GIVEN,
-    INTEGERS,
-    MIXTURE,
     NOMINAL,
-    ORDER_ONE,
     SCALARS,
-    TWEAKED,
-    trial_of,
 )
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
@@ -73,12 +63,8 @@ class CaseBook:
             budget_bytes: how much the cases that are kept may take.
             held_bytes: how much the one that is held may take beside them.
         """
-        self.alone: Mapping[str, tuple[ArgumentKey, ...]] = {}  # what each `alone` trial changes of `alone_base`
-        self.alone_base = NOMINAL[1]
-        self.signed: dict[str, frozenset[ArgumentKey]] = {}  # whose signs change, by trial or part of one: see signs.py
-        self.scalars: tuple[Scalar, ...] = ()  # of the trial that has other ones
+        self.contents = TrialContents(source, memory, self._kept_contents)
         self._reference = reference
-        self._source = source
         self._memory = memory
         self._budget_bytes = budget_bytes
         self._held_bytes = held_bytes
@@ -103,6 +89,20 @@ class CaseBook:
         elif case.size_bytes <= self._held_bytes:
             self._held[name] = case
         return case
+
+    @property
+    def changes(self) -> TrialChanges:
+        """Return what trials change of their contents now."""
+        return self.contents.changes
+
+    def use(self, changes: TrialChanges) -> None:
+        """Make trials with these changes from now on, and drop the cases of those that have other contents by them."""
+        self.forget(*self.changes.differing(changes))
+        self.contents.changes = changes
+
+    def _kept_contents(self, name: str) -> Drawn | None:
+        known = self._kept.get(name)
+        return (known.inputs, known.parameters) if known else None
 
     def whole_ranges(self, names: Sequence[str]) -> dict[int, tuple[int, int]]:
         """Return the range of each input of whole numbers over these trials, which were made before."""
@@ -142,10 +142,6 @@ class CaseBook:
 
     # ------------------------------------------------------------------------------------------------------ parameters
 
-    def parameters(self, label: str) -> dict[str, torch.Tensor]:
-        """Return the parameters that belong to a label."""
-        return self._source.weights.random(label)
-
     def place_parameters(self, values: dict[str, torch.Tensor]) -> None:
         """Write parameters into the memory that the runner reads and the reference uses."""
         for name, view in self._memory.parameters.items():
@@ -160,70 +156,8 @@ class CaseBook:
         finally:
             self.place_parameters(placed)
 
-    def _parameters_of(self, name: str) -> dict[str, torch.Tensor]:
-        """Return a trial's parameters; those of `tweaked_1` differ from `nominal_1`'s in a row of each."""
-        weights = self._source.weights
-        if name == TWEAKED[1]:
-            return weights.with_slices(self.parameters(NOMINAL[1]), name)
-        if name == ORDER_ONE:
-            return weights.of_order_one(name)
-        return self.parameters(NOMINAL[1] if name in TWEAKED else name)
-
-    def parameters_with_signs(self, name: str, label: str) -> dict[str, torch.Tensor]:
-        """Return the parameters of a trial of signs, or of a part of one: of order one where there is such a trial."""
-        is_order_one = self.alone_base == ORDER_ONE
-        values = self._source.weights.of_order_one(label) if is_order_one else self.parameters(label)
-        return self._source.parameters_with_signs(values, trial_of(name), self.signed[name], label)
-
     def _scalars_of(self, name: str) -> contextlib.AbstractContextManager[None]:
-        return self._reference.with_scalars(self.scalars if name == SCALARS else self._reference.scalars)
-
-    # ------------------------------------------------------------------------------------------------------- contents
-
-    def contents(self, name: str) -> tuple[Tensors, dict[str, torch.Tensor]]:
-        """Return a trial's inputs and parameters."""
-        if name in self.alone:
-            return self.with_others(self.alone_base, self.alone[name], name)
-        if name in self.signed:
-            inputs = self._source.inputs_with_signs(self._source.nominal(name), trial_of(name), self.signed[name], name)
-            return inputs, self.parameters_with_signs(name, name)
-        draws: dict[str, Callable[[str], Tensors]] = {
-            TWEAKED[0]: lambda label: self._source.tweaked(NOMINAL[1], label),
-            TWEAKED[1]: lambda label: self._source.tweaked(NOMINAL[1], label, with_one_run),
-            TWEAKED[2]: lambda label: self._source.tweaked(NOMINAL[1], label, with_one_run),
-            "shifted": self._source.shifted,
-            "row_scaled": self._source.row_scaled,
-            "blocked": self._source.blocked,
-            INTEGERS: self._source.integers,
-            "outliers": self._source.outliers,
-            FEW_OUTLIERS: functools.partial(self._as_timed, to=SetKind(Distribution.OUTLIERS)),
-            MIXTURE: self._as_timed,
-            CROWDED: self._source.crowded,
-            GIVEN: self._source.given,
-        }
-        return draws.get(name, self._source.nominal)(name), self._parameters_of(name)
-
-    def _as_timed(self, label: str, to: SetKind | None = None) -> Tensors:
-        """Return inputs made as those of a timed set, of a kind where one is given."""
-        return self._source.timed_set(label, self._memory.inputs[0], self._memory.n_sets, to)
-
-    def base_contents(self, name: str) -> tuple[Tensors, dict[str, torch.Tensor]]:
-        """Return a trial's inputs and parameters, those of its case where that is kept."""
-        known = self._kept.get(name)
-        return (known.inputs, known.parameters) if known else self.contents(name)
-
-    def with_others(
-        self, base: str, chosen: tuple[ArgumentKey, ...], label: str
-    ) -> tuple[Tensors, dict[str, torch.Tensor]]:
-        """Return the contents of the trial `base`, with another draw's in place of the chosen arguments'."""
-        inputs, parameters = self.base_contents(base)
-        others = self._source.nominal(label) if any(isinstance(c, int) for c in chosen) else inputs
-        drawn = self._source.weights.of_order_one if base == ORDER_ONE else self.parameters
-        values = drawn(label) if any(isinstance(c, str) for c in chosen) else parameters
-        return (
-            tuple(others[i] if i in chosen else t for i, t in enumerate(inputs)),
-            {n: values[n] if n in chosen else t for n, t in parameters.items()},
-        )
+        return self._reference.with_scalars(self.changes.scalars if name == SCALARS else self._reference.scalars)
 
     # --------------------------------------------------------------------------------------------------------- making
 
@@ -239,14 +173,14 @@ class CaseBook:
     def _made_again(self, name: str) -> Case:
         """Return a case that was made before: the reference runs in float64 alone."""
         with self._scalars_of(name):
-            inputs, parameters = self.contents(name)
+            inputs, parameters = self.contents.of(name)
             nothing = tuple(torch.empty(0, dtype=dtype) for dtype in self._dtypes)  # no output is exact
             expected = expected_of(self._reference, inputs, parameters, nothing)
         sums = self._sums.setdefault(name, {})
         return Case(name, inputs, parameters, expected, self._own[name], sums, fits=self._fits[name])
 
     def _computed(self, name: str) -> Case:
-        inputs, parameters = self.contents(name)
+        inputs, parameters = self.contents.of(name)
         self._whole[name] = {i: whole for i, t in enumerate(inputs) if (whole := range_of_whole(t))}
         self.place_parameters(parameters)
         native = self._reference.run(inputs)

@@ -161,7 +161,7 @@ class Examiner:
             case = self._book.case(name)
             inputs, parameters = case.inputs, case.parameters
         else:
-            inputs, parameters = self._book.base_contents(name)
+            inputs, parameters = self._book.contents.at_hand(name)
         for view, value in zip(self._memory.inputs[set_index], inputs, strict=True):
             view.copy_(value)
         self._book.place_parameters(parameters)

@@ -61,7 +61,7 @@ class SetKind:
     """
 
     distribution: Distribution
-    apart: frozenset[int] = frozenset()  # the inputs of another draw
+    inputs: frozenset[int] = frozenset()  # that get other signs, or that are of another draw
     trial: str = ""  # that differs from its base in these inputs
 
     @property
@@ -113,7 +113,6 @@ class Distributed:
     chosen: Mapping[int, SetKind]  # by set
     traits: tuple[Traits, ...]
     generator: Callable[[str], torch.Generator]
-    with_signs: Mapping[Distribution, frozenset[int]]  # the inputs whose signs change, by the distributions of signs
     wholly: frozenset[int]  # the inputs of which no part may be of another draw
     crowds: Mapping[int, Way] = field(default_factory=dict)  # the inputs that become mostly one of their numbers
 
@@ -123,24 +122,19 @@ class Distributed:
         if index not in self.chosen:
             return
         kind = self.chosen[index]
-        for i in kind.apart:
+        for i in kind.inputs if kind.distribution is Distribution.ALONE else ():
             other = self.another(index, i, views[i])
             generator = self.generator(f"{index}:{i}:apart")
             views[i].copy_(other if i in self.wholly else torch.where(parts(other, generator), other, views[i]))
         for i, (view, traits) in enumerate(zip(views, self.traits, strict=True)):
             if kind.distribution is Distribution.CROWDED and i in self.crowds:
                 view.copy_(self.crowds[i](view, self.generator(f"{index}:{i}:crowded")))
-            if self._is_changed(i, traits, kind.distribution):
+            if _is_changed(i, traits, kind):
                 self._change(view, traits, kind.distribution, self.generator(f"{index}:{i}"))
 
     def another(self, index: int, argument: int, view: torch.Tensor) -> torch.Tensor:
         """Return other contents for one input, as the filling has them."""
         return self.filling.another(index, argument, view)
-
-    def _is_changed(self, index: int, traits: Traits, to: Distribution) -> bool:
-        if to in (Distribution.ALONE, Distribution.CROWDED):
-            return False
-        return index in self.with_signs.get(to, ()) if to in SIGNS else not traits.is_left
 
     def _change(self, view: torch.Tensor, traits: Traits, to: Distribution, generator: torch.Generator) -> None:
         if to in SIGNS:
@@ -149,6 +143,13 @@ class Distributed:
             _CHANGES[to](view, traits, generator)
         if traits.order:
             view.copy_(in_order(view, traits.order))
+
+
+def _is_changed(index: int, traits: Traits, to: SetKind) -> bool:
+    """Return whether an input gets another distribution, which is neither another draw nor a crowd."""
+    if to.distribution in (Distribution.ALONE, Distribution.CROWDED):
+        return False
+    return index in to.inputs if to.distribution in SIGNS else not traits.is_left
 
 
 def place_kinds(kinds: Sequence[SetKind], calls: int, rng: random.Random) -> dict[int, SetKind]:

@@ -8,12 +8,11 @@ refuses mixtures, every set has a draw of its own.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -21,17 +20,11 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.inputs.crowds import ways_to_crowd
-from ridgeline.tools.judge.worker.inputs.distributions import Distributed, Distribution, SetKind, Traits
+from ridgeline.tools.judge.worker.inputs.distributions import Distributed, SetKind, Traits
+from ridgeline.tools.judge.worker.inputs.input_ways import Change, InputWays
 from ridgeline.tools.judge.worker.inputs.parameters import SMALL, ParameterSource
-from ridgeline.tools.judge.worker.inputs.permutations import with_two_exchanged
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
-from ridgeline.tools.judge.worker.inputs.structure import (
-    are_distinct,
-    common_order,
-    have_same_values,
-    in_order,
-    is_mask,
-)
+from ridgeline.tools.judge.worker.inputs.structure import in_order
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
     OFFSETS,
     WEIGHTS,
@@ -49,7 +42,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
     with_one_row,
     with_outliers,
 )
-from ridgeline.tools.judge.worker.inputs.variation import Way, ways_beyond, ways_to_vary, with_part_changed
+from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.vocabulary import DeviceKind
@@ -74,36 +67,18 @@ class SecretSource:
             generator=self._generator,
         )
         first, second, self._draw_s = self._two_draws()
-        self._alike = tuple(equal_bits(a, b) for a, b in zip(first, second, strict=True))
-        pairs = list(zip(first, second, strict=True))
-        are_masks = tuple(is_mask(a) and is_mask(b) for a, b in pairs)
-        self._orders = tuple(0 if each else common_order(*pair) for each, pair in zip(are_masks, pairs, strict=True))
-        self._whole = tuple(not t.is_floating_point() for t in first)
-        self._distinct = tuple(is_whole and are_distinct(t) for is_whole, t in zip(self._whole, first, strict=True))
-        traits = zip(self._distinct, self._orders, pairs, strict=True)
-        self._permuted = tuple(distinct and not order and have_same_values(*pair) for distinct, order, pair in traits)
-        self._ordered_whole = tuple(w and order != 0 for w, order in zip(self._whole, self._orders, strict=True))
-        own = [any(each) for each in zip(self._permuted, self._ordered_whole, strict=True)]
-        self._maps = {i: first[i] for i, is_alike in enumerate(self._alike) if is_alike and own[i]}
-        may_vary = [i for i, each in enumerate(zip(self._alike, self._whole, are_masks, strict=True)) if any(each)]
-        self._ways = {i: self._ways_of(i, pairs[i]) for i in may_vary}
-        self._refused: set[int] = set()  # inputs whose other values the reference refuses; a transform leaves them too
-        self._only: int | None = None
+        self.ways = InputWays(first, second)
+        self._forms = self.ways.forms
+        self._maps = {i: t for i, (t, form) in enumerate(zip(first, self._forms, strict=True)) if form.is_map}
         self._draws_each: bool | None = None
         self._largest = max(t.numel() for t in first)
-        self._traits = tuple(Traits.of(t, order) for t, order in zip(first, self._orders, strict=True))
+        self._traits = tuple(Traits.of(t, form.order) for t, form in zip(first, self._forms, strict=True))
         self.crowds: Mapping[int, Way] = {}
         """How inputs become mostly one of their numbers in the trial `crowded`; none until it is known which may."""
-        self.inputs_of_signs: Mapping[Distribution, frozenset[int]] = {}
-        """The inputs that get other signs in a timed set; none until it is known which the reference takes."""
-        self.inputs_apart: Mapping[str, frozenset[int]] = {}
-        """The inputs that a timed set may have of another draw, by trial `alone_NAME`; none until that is known."""
 
     def draw_from(self, secret: bytes) -> None:
         """Draw from another secret from now on; the mixtures' weights stay, which are as secret and cost a renewal's time."""
         self._secret = secret
-
-    # ------------------------------------------------------------------------------------------------- what may change
 
     def _two_draws(self) -> tuple[Tensors, Tensors, float]:
         first = self._reference.draw_inputs(1)
@@ -112,38 +87,11 @@ class SecretSource:
         second = self._reference.draw_inputs(2)
         return first, second, watch.seconds()
 
-    def _ways_of(self, index: int, draws: tuple[torch.Tensor, torch.Tensor]) -> tuple[Way, ...]:
-        if self._alike[index]:
-            return ways_to_vary(draws[0], self._orders[index])
-        return (*ways_beyond(draws), _as_drawn)
-
     @property
-    def varied(self) -> tuple[int, ...]:
-        """Return the inputs that are changed beyond what `get_inputs` does: tables, masks, lengths, indices."""
-        return tuple(i for i, ways in self._ways.items() if ways)
-
-    @property
-    def kept(self) -> tuple[int, ...]:
-        """Return the inputs that hold the same values in every trial and every set."""
-        return tuple(i for i, ways in self._ways.items() if not ways and self._alike[i])
-
-    def give_up_way(self, index: int) -> None:
-        """Change an input in its next way, or no longer where there is none: the reference refuses this one."""
-        self._ways[index] = self._ways[index][1:]
-        if not self._ways[index] and self._alike[index]:
-            self._refused.add(index)
-
-    @contextlib.contextmanager
-    def varying_only(self, index: int) -> Iterator[None]:
-        """Change no other input meanwhile, to find the one that the reference refuses."""
-        self._only = index
-        try:
-            yield
-        finally:
-            self._only = None
-
-    def _changes(self, index: int) -> bool:
-        return bool(self._ways.get(index)) and self._only in (None, index)
+    def changing(self) -> tuple[ArgumentKey, ...]:
+        """Return the arguments that differ between trials: input tensors by position, parameters and buffers by name."""
+        kept = self.ways.kept
+        return (*(i for i in range(len(self._forms)) if i not in kept), *self.weights.varied)
 
     def shuffled(self, arguments: Sequence[ArgumentKey], label: str) -> list[ArgumentKey]:
         """Return the arguments in a secret order."""
@@ -168,45 +116,15 @@ class SecretSource:
         return tuple(self._varied(i, t, label) for i, t in enumerate(self.given(label)))
 
     def _varied(self, index: int, tensor: torch.Tensor, label: str) -> torch.Tensor:
-        if not self._changes(index):
+        if not self.ways.changes(index):
             return tensor
-        return self._ways[index][0](tensor, self._generator(f"{label}:varied:{index}"))
+        return self.ways.varied_in_way(index, tensor, self._generator(f"{label}:varied:{index}"))
 
-    def tweaked(self, base: str, label: str, change: Callable[..., torch.Tensor] = with_one_row) -> Tensors:
+    def tweaked(self, base: str, label: str, change: Change = with_one_row) -> Tensors:
         """Return the inputs given for `base` changed in one secret place: a few sampled elements do not tell the two apart."""
         generator = self._generator(label + ":row")
         pairs = enumerate(zip(self.given(base), self.nominal(label), strict=True))
-        each = [functools.partial(self._tweak_of(i, change), generator=generator) for i in range(len(self._alike))]
-        return tuple(self._tweaked(i, t, other, each[i]) for i, (t, other) in pairs)
-
-    def _tweak_of(self, index: int, change: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        """Return how little of an input changes: what a permutation or an order allows."""
-        if self._permuted[index]:
-            return with_two_exchanged
-        if self._ordered_whole[index] and self._changes(index):
-            return functools.partial(with_part_changed, way=self._ways[index][0])
-        return change
-
-    def _tweaked(
-        self, index: int, tensor: torch.Tensor, other: torch.Tensor, change: Callable[..., torch.Tensor]
-    ) -> torch.Tensor:
-        if index in self._ways and not self._changes(index):
-            return tensor
-        is_alike = self._alike[index]
-        if self._ordered_whole[index]:
-            changed = change(tensor, other)
-            return other if equal_bits(changed, tensor) else changed
-        is_unlike = self._orders[index] != 0 and not is_alike
-        if tensor.dim() == 1 and not self._permuted[index] and (self._distinct[index] or is_unlike):
-            return other  # a part of another draw would break the order
-        changed = change(tensor, other)
-        return other if is_alike and equal_bits(changed, tensor) else changed
-
-    @property
-    def changing(self) -> tuple[ArgumentKey, ...]:
-        """Return the arguments that differ between trials: input tensors by position, parameters and buffers by name."""
-        kept = self.kept
-        return (*(i for i in range(len(self._alike)) if i not in kept), *self.weights.varied)
+        return tuple(self.ways.tweaked(i, t, other, change, generator) for i, (t, other) in pairs)
 
     # ------------------------------------------------------------------------------------------------------ transforms
 
@@ -243,21 +161,19 @@ class SecretSource:
         Whole numbers come before others: only what crowds them finds a counter that is too small.
         """
         inputs = self.nominal("crowded")
-        indices = [
-            i for i, order in enumerate(self._orders) if not order and not self._permuted[i] and self._may_crowd(i)
-        ]
-        whole_first = sorted(indices, key=lambda i: not self._whole[i])
-        found = {i: ways_to_crowd(inputs[i], is_alike=self._alike[i]) for i in whole_first}
+        free = [i for i, form in enumerate(self._forms) if not form.order and not form.is_permuted]
+        indices = [i for i in free if self.ways.may_change(i)]
+        whole_first = sorted(indices, key=lambda i: not self._forms[i].is_whole)
+        found = {i: ways_to_crowd(inputs[i], is_alike=self._forms[i].is_alike) for i in whole_first}
         return {i: ways for i, ways in found.items() if ways}
-
-    def _may_crowd(self, index: int) -> bool:
-        return self._changes(index) if index in self._ways else self._only in (None, index)
 
     def _transformed(self, transform: Way, label: str) -> Tensors:
         generator = self._generator(label + ":transform")
-        pairs = enumerate(zip(self.nominal(label), self._orders, strict=True))
-        is_left = {i: self._whole[i] or i in self._refused for i in range(len(self._orders))}
-        return tuple(t if is_left[i] else in_order(transform(t, generator), order) for i, (t, order) in pairs)
+        pairs, refused = enumerate(zip(self.nominal(label), self._forms, strict=True)), self.ways.refused
+        return tuple(
+            t if form.is_whole or i in refused else in_order(transform(t, generator), form.order)
+            for i, (t, form) in pairs
+        )
 
     # ----------------------------------------------------------------------------------------------------------- signs
 
@@ -265,14 +181,15 @@ class SecretSource:
     def of_one_sign(self) -> tuple[ArgumentKey, ...]:
         """Return the arguments whose values all have one sign in every draw."""
         pairs = zip(self.nominal("sign 0"), self.nominal("sign 1"), strict=True)
-        inputs = tuple(i for i, pair in enumerate(pairs) if i not in self._refused and have_one_sign(pair))
+        refused = self.ways.refused
+        inputs = tuple(i for i, pair in enumerate(pairs) if i not in refused and have_one_sign(pair))
         return (*inputs, *self.weights.of_one_sign)
 
     def inputs_with_signs(self, inputs: Tensors, trial: str, chosen: frozenset[ArgumentKey], label: str) -> Tensors:
         """Return inputs with the chosen ones' signs as the trial has them."""
         generator, change = self._generator(label + ":signs"), SIGNS[trial]
-        pairs = enumerate(zip(inputs, self._orders, strict=True))
-        return tuple(in_order(change(t, generator), order) if i in chosen else t for i, (t, order) in pairs)
+        pairs = enumerate(zip(inputs, self._forms, strict=True))
+        return tuple(in_order(change(t, generator), form.order) if i in chosen else t for i, (t, form) in pairs)
 
     def parameters_with_signs(
         self, values: Mapping[str, torch.Tensor], trial: str, chosen: frozenset[ArgumentKey], label: str
@@ -301,16 +218,16 @@ class SecretSource:
 
     def distributed(self, filling: Filling, label: str, chosen: Mapping[int, SetKind]) -> Distributed:
         """Return a filling whose chosen sets have contents of a kind."""
-        left = [replace(t, is_left=t.is_left or i in self._refused) for i, t in enumerate(self._traits)]
+        refused = self.ways.refused
+        left = [replace(t, is_left=t.is_left or i in refused) for i, t in enumerate(self._traits)]
         generator = functools.partial(self._labelled_generator, label)
         return Distributed(
             filling=filling,
             chosen=chosen,
             traits=tuple(left),
             generator=generator,
-            with_signs=self.inputs_of_signs,
             crowds=self.crowds,
-            wholly=frozenset(i for i, t in enumerate(left) if t.is_symmetric or t.order or self._distinct[i]),
+            wholly=frozenset(i for i, t in enumerate(left) if t.is_symmetric or t.order or self._forms[i].is_distinct),
         )
 
     def rng(self, label: str) -> random.Random:
@@ -326,10 +243,10 @@ class SecretSource:
 
     def _should_draw_each(self, n_sets: int) -> bool:
         """Return whether sets need draws of their own: integers that differ between draws cannot be mixed."""
-        drawn = [i for i, is_whole in enumerate(self._whole) if is_whole and not self._alike[i]]
+        drawn = [form for form in self._forms if form.is_whole and not form.is_alike]
         if not drawn or not self._is_reproducible():
             return False
-        must = all(self._whole) or any(self._orders[i] or self._distinct[i] for i in drawn)
+        must = all(form.is_whole for form in self._forms) or any(form.order or form.is_distinct for form in drawn)
         return must or self._draw_s * n_sets <= _DRAWS_S
 
     def _is_reproducible(self) -> bool:
@@ -344,11 +261,11 @@ class SecretSource:
             first=first,
             second=second,
             blends=tuple(blend_of(a, b) for a, b in pairs),
-            orders=self._orders,
+            orders=tuple(form.order for form in self._forms),
             finite=tuple(finite_in_both(a, b) for a, b in pairs),
             weights=self._weights,
             offsets=torch.randperm(OFFSETS, generator=self._cpu_generator(label + ":weights"))[:n_sets].tolist(),
-            own={i: functools.partial(self._another_map, i, label) for i in self._maps if self._changes(i)},
+            own={i: functools.partial(self._another_map, i, label) for i in self._maps if self.ways.changes(i)},
         )
 
     def _another_map(self, index: int, label: str, of_set: int) -> torch.Tensor:
@@ -370,8 +287,3 @@ class SecretSource:
 
     def _cpu_generator(self, label: str) -> torch.Generator:
         return torch.Generator().manual_seed(self._seed(label))
-
-
-def _as_drawn(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
-    """Return what `get_inputs` gave: it changes by itself."""
-    return tensor

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from tests.tools.judge.worker.grading.made import SOURCE
+from tests.tools.judge.worker.made import SOURCE
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import Cpu

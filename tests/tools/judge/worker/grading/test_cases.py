@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import SOURCE, made
+from tests.tools.judge.worker.made import SOURCE, made
 
 from ridgeline.tools.judge.worker.reference import Reference
 
@@ -22,8 +22,8 @@ def test_a_case_that_is_not_kept_is_held_until_another_is_made(
 ) -> None:
     book = made("x", "torch.randn(8, 32)", "return 2 * x", **limits).book
     names = []
-    contents = book.contents
-    monkeypatch.setattr(book, "contents", lambda name: names.append(name) or contents(name))
+    contents = book.contents.of
+    monkeypatch.setattr(book.contents, "of", lambda name: names.append(name) or contents(name))
     for name in ("shifted", "integers"):
         inputs = [book.case(name).inputs[0] for _ in range(3)]
         assert all(torch.equal(inputs[0], each) for each in inputs)
@@ -63,7 +63,7 @@ def test_a_case_that_is_made_again_is_as_it_was_and_runs_in_float64_alone(
 def test_under_another_secret_a_case_is_made_with_its_errors_and_its_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     book = made("x", "100 * torch.rand(8, 32, dtype=torch.float16)", "return x.exp()", budget_bytes=0).book
     assert not book.case("nominal_0").fits  # exp(100) is beyond float16
-    monkeypatch.setattr(book, "contents", lambda name: ((torch.ones(8, 32, dtype=torch.float16),), {}))
+    monkeypatch.setattr(book.contents, "of", lambda name: ((torch.ones(8, 32, dtype=torch.float16),), {}))
     assert not book.case("nominal_0").fits
     book.forget_all()
     assert book.case("nominal_0").fits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import made
+from tests.tools.judge.worker.made import made
 
 from ridgeline.tools.judge.worker.grading.class_errors import rounded, worst_of
 from ridgeline.tools.records.precision import NOMINAL_GATE, Errors

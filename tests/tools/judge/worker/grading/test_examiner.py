@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import SOURCE
+from tests.tools.judge.worker.made import SOURCE
 
 from ridgeline.tools.judge.replies import Different, Graded, Missing, Same
 from ridgeline.tools.judge.worker.device import Cpu

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import SOURCE, made
+from tests.tools.judge.worker.made import SOURCE, made
 
 from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.grading.case import Case, exact_of, expected_of

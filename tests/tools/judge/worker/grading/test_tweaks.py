@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.tools.judge.worker.made import Made, made
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.records.trial_names import TWEAKED
-
-from .made import Made, made
 
 ROWS, COLS = 128, 256
 STEP = 1009
@@ -39,6 +38,6 @@ def shows(inputs: Tensors) -> bool:
 @pytest.mark.parametrize("secret", SECRETS)
 def test_what_one_tweak_hides_another_shows(gated: Made, secret: int) -> None:
     gated.source.draw_from(secret.to_bytes(2, "big"))
-    first, second, third = (shows(gated.book.contents(name)[0]) for name in TWEAKED)
+    first, second, third = (shows(gated.book.contents.of(name)[0]) for name in TWEAKED)
     assert not (first or second)
     assert third

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from tests.tools.judge.worker.grading.judged import Judged
-from tests.tools.judge.worker.grading.made import Made, made
+from tests.tools.judge.worker.made import Made, made
 
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
 from ridgeline.tools.judge.worker.inputs.transforms import blocked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import Made, made
+from tests.tools.judge.worker.made import Made, made
 
 from ridgeline.tools.judge.worker.inputs.structure import order_of
 
@@ -15,7 +15,7 @@ POOL = "return (x * mask).sum(-1) / mask.sum(-1)"
 def masks(found: Made) -> list[torch.Tensor]:
     """Return the mask as verification and as timed sets have it."""
     views = tuple(map(torch.empty_like, found.source.given("a")))
-    trials = [found.book.contents(name)[0][1] for name in ("nominal_0", "tweaked_0")]
+    trials = [found.book.contents.of(name)[0][1] for name in ("nominal_0", "tweaked_0")]
     return [*trials, *(found.source.timed_set(f"timed {i}", views, 4, None)[1] for i in range(3))]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import Made, made
+from tests.tools.judge.worker.made import Made, made
 
 OFFSETS = {
     "always alike": "torch.arange(0, 1025, 16)",
@@ -17,7 +17,7 @@ GAPS = "return o.diff(dim=-1) * 1.0"
 def offsets(found: Made) -> list[torch.Tensor]:
     """Return the input as trials and as timed sets have it."""
     views = tuple(map(torch.empty_like, found.source.given("a")))
-    trials = [found.book.contents(name)[0][0] for name in ("nominal_0", "tweaked_0", "tweaked_1", "shifted")]
+    trials = [found.book.contents.of(name)[0][0] for name in ("nominal_0", "tweaked_0", "tweaked_1", "shifted")]
     nominal = [found.source.nominal(f"trial {i}")[0] for i in range(12)]
     return [*trials, *nominal, *(found.source.timed_set(f"timed {i}", views, 4, None)[0] for i in range(16))]
 

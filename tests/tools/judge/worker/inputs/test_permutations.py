@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import N_SETS, made
+from tests.tools.judge.worker.made import N_SETS, made
 
 from ridgeline.tools.judge.worker.inputs.permutations import exchanged, exchanged_in_rows
 from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
@@ -29,7 +29,7 @@ def test_single_places_of_a_map_are_exchanged_in_trials_and_in_timed_sets(pixels
     for index, views in enumerate(sets):
         filling.write(index, views)
     trials = [found.source.nominal(str(label)) for label in range(8)]
-    alone = [found.book.contents("alone_places")[0], (sets[0][0], filling.another(0, 1, sets[0][1]))]
+    alone = [found.book.contents.of("alone_places")[0], (sets[0][0], filling.another(0, 1, sets[0][1]))]
     for _, other in (*trials, *sets, *alone):
         assert torch.equal(other.flatten().sort().values, given.flatten().sort().values)
         assert not torch.equal(other, given)

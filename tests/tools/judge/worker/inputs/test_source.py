@@ -230,7 +230,7 @@ def _least_left(given: torch.Tensor, i: int, row: torch.Tensor) -> float:
 def test_an_input_none_of_whose_values_may_be_others_is_kept_and_named(inputs: str) -> None:
     reference = Reference(REFERENCE.format(names="x, k", body="x * 2 + k.sum()", inputs=f"torch.randn(9), {inputs}"))
     secret = SecretSource(reference, b"secret")
-    assert (secret.kept, secret.varied) == ((1,), ())
+    assert (secret.ways.kept, secret.ways.varied) == ((1,), ())
     assert equal_bits(secret.nominal("a")[1], secret.given("b")[1])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import N_SETS, made
+from tests.tools.judge.worker.made import N_SETS, made
 
 from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, with_secret_pairs
 from ridgeline.tools.judge.worker.inputs.transforms import with_one_run

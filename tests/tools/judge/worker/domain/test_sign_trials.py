@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from tests.tools.judge.worker.grading.made import Made, made
+from tests.tools.judge.worker.made import Made, made
 
-from ridgeline.tools.judge.worker.grading.signs import OUTSIDE, SignTrials
+from ridgeline.tools.judge.worker.domain.objections import OUTSIDE
+from ridgeline.tools.judge.worker.domain.sign_trials import SignTrials
 
 TRIALS = ("mixed_signs", "few_signs", "opposite_signs")
 TWO = "torch.rand(64, 32), torch.rand(64, 32) + 0.5"
 
 
 def signed(found: Made) -> dict[str, set[object]]:
-    return {trial: set(found.book.signed.get(trial, ())) for trial in TRIALS}
+    return {trial: set(found.book.changes.signed.get(trial, ())) for trial in TRIALS}
 
 
 def test_inputs_of_one_sign_get_both_and_others_have_no_such_trial() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import NOMINAL, TWEAKED
@@ -17,8 +18,6 @@ _REFUSED_DRAWS = "some of its other values are outside the reference's domain"
 _TOGETHER, _TOGETHER_AGAIN = "other inputs", "other inputs, each accepted alone"
 _CONSTANT = "its values are a mask or indices, and are always these"
 
-Objection = Callable[[str, str], str]
-"""Returns why the reference gives nothing for a trial, "" when it does; the second argument names what is tried."""
 Takes = Callable[[Tensors, str], bool]
 """Returns whether the reference takes inputs; the second argument names what is tried."""
 
@@ -37,6 +36,7 @@ class OtherInputs:
     ) -> None:
         """Try nothing yet; `names` are the inputs'."""
         self._source = source
+        self._ways = source.ways
         self._book = book
         self._names = names
         self._objection = objection
@@ -45,33 +45,33 @@ class OtherInputs:
 
     def settle(self) -> dict[str, str]:
         """Return the inputs that hold the same values everywhere, by name with the reason."""
-        source = self._source
+        ways = self._ways
         if self._refuses_together(_TOGETHER):
-            for index in source.varied:
+            for index in ways.varied:
                 self._settle_input(index)
             if self._refuses_together(_TOGETHER_AGAIN):
-                for index in source.varied:
+                for index in ways.varied:
                     self._leave(index, _NOT_TOGETHER)
-        for index in source.kept:
+        for index in ways.kept:
             self._kept.setdefault(self._names[index], _CONSTANT)
         return self._kept
 
     def _refuses_together(self, what: str) -> bool:
         """Return whether the reference refuses the inputs as they are changed now, all at once."""
-        return bool(self._source.varied) and any(self._objections(what))
+        return bool(self._ways.varied) and any(self._objections(what))
 
     def _settle_input(self, index: int) -> None:
-        ways = 0
-        while index in self._source.varied:
-            what = f"other {self._names[index]}, way {ways}"
-            with self._source.varying_only(index):
+        count = 0
+        while index in self._ways.varied:
+            what = f"other {self._names[index]}, way {count}"
+            with self._ways.varying_only(index):
                 objection = next(filter(None, self._objections(what)), "") or self._objection_to_draws(what)
                 self._book.forget(*_FIRST_VARIED)
             if not objection:
                 return
-            self._source.give_up_way(index)
-            ways += 1
-            if index not in self._source.varied:
+            self._ways.give_up_way(index)
+            count += 1
+            if index not in self._ways.varied:
                 self._leave(index, objection)
 
     def _objections(self, what: str) -> list[str]:
@@ -83,8 +83,8 @@ class OtherInputs:
 
     def _leave(self, index: int, why: str) -> None:
         """Leave an input as `get_inputs` gives it; one that it always gives alike is named."""
-        while index in self._source.varied:
-            self._source.give_up_way(index)
+        while index in self._ways.varied:
+            self._ways.give_up_way(index)
         self._book.forget(*_FIRST_VARIED)
-        if index in self._source.kept:
+        if index in self._ways.kept:
             self._kept[self._names[index]] = why

@@ -6,20 +6,22 @@ Only running the reference shows its domain. Each trial is tried; a refused one 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import torch
 
 from ridgeline.tools.errors import DeviceLostError, ProblemError, without_name
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
+from ridgeline.tools.judge.worker.domain.crowded_inputs import CrowdedInputs
+from ridgeline.tools.judge.worker.domain.effects import is_read
+from ridgeline.tools.judge.worker.domain.objections import LOST, OUTSIDE
+from ridgeline.tools.judge.worker.domain.other_inputs import OtherInputs
+from ridgeline.tools.judge.worker.domain.other_parameters import OtherParameters
+from ridgeline.tools.judge.worker.domain.scalars import taken_scalars
+from ridgeline.tools.judge.worker.domain.sign_trials import SignTrials, objection_to_signs
 from ridgeline.tools.judge.worker.grading.case import are_finite, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.crowds import Crowds
-from ridgeline.tools.judge.worker.grading.effects import is_read
-from ridgeline.tools.judge.worker.grading.other_inputs import OtherInputs
-from ridgeline.tools.judge.worker.grading.other_parameters import OtherParameters
-from ridgeline.tools.judge.worker.grading.scalars import taken_scalars
-from ridgeline.tools.judge.worker.grading.signs import LOST, OUTSIDE, SignTrials, objection_to_signs
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
@@ -137,7 +139,8 @@ class Domain:
 
     def _settle_crowds(self) -> bool:
         """Find out which inputs may be mostly one of their numbers, name the others, and return whether any may."""
-        self.skipped |= Crowds(self._source, self._book, self._reference.input_names, self._objection_to).settle()
+        inputs = CrowdedInputs(self._source, self._book, self._reference.input_names, self._objection_to)
+        self.skipped |= inputs.settle()
         return bool(self._source.crowds)
 
     # ------------------------------------------------------------------------------------------------------- mixtures
@@ -155,7 +158,7 @@ class Domain:
     def _takes_inputs(self, inputs: Tensors) -> bool:
         book = self._book
         with book.parameters_kept():
-            book.place_parameters(book.parameters(NOMINAL[0]))
+            book.place_parameters(book.contents.parameters(NOMINAL[0]))
             try:
                 return are_finite(self._reference.run(inputs)) or not self._is_given_finite
             except ProblemError:
@@ -169,9 +172,9 @@ class Domain:
         rest = [n for n in transformed if n not in TWEAKED]
         book = self._book
         first = [ORDER_ONE] if self._source.weights.small and self._takes_trial(ORDER_ONE) else []
-        book.alone_base = first[0] if first else NOMINAL[1]
-        book.alone = self._shares()
-        alone = [n for n in book.alone if self._takes_trial(n)]
+        shares = self._shares()
+        book.use(replace(book.changes, alone_base=first[0] if first else NOMINAL[1], alone=shares))
+        alone = [n for n in shares if self._takes_trial(n)]
         return (*tweaked, *first, *alone, *rest)
 
     # ---------------------------------------------------------------------------------------------------------- signs
@@ -189,7 +192,8 @@ class Domain:
         return names
 
     def _sign_objection(self, name: str) -> str:
-        return self._objection_to(name, f"{name} of {', '.join(sorted(map(self.name_of, self._book.signed[name])))}")
+        chosen = map(self.name_of, self._book.changes.signed[name])
+        return self._objection_to(name, f"{name} of {', '.join(sorted(chosen))}")
 
     # -------------------------------------------------------------------------------------------------------- scalars
 
@@ -197,15 +201,18 @@ class Domain:
         """Find out which scalars may have other values, name the others, and return whether any may."""
         given, names = tuple(self._reference.scalars), self.scalar_names
         wanted = tuple(self._source.other_scalar(i, s) if varies else s for i, s in enumerate(given))
-        self._book.scalars = taken_scalars(given, wanted, names, self._refuses_scalars)
-        kept = [n for n, was, now in zip(names, given, self._book.scalars, strict=True) if repr(was) == repr(now)]
+        taken = taken_scalars(given, wanted, names, self._refuses_scalars)
+        self._note_scalars(taken)
+        kept = [n for n, was, now in zip(names, given, taken, strict=True) if repr(was) == repr(now)]
         self.not_varied |= dict.fromkeys(kept, _SCALAR_KEPT)
-        return self._book.scalars != given
+        return taken != given
 
     def _refuses_scalars(self, scalars: tuple[Scalar, ...], what: str) -> bool:
-        self._book.scalars = scalars
-        self._book.forget(SCALARS)
+        self._note_scalars(scalars)
         return what in self._left_out or bool(self._tried(what, lambda: self.objection(SCALARS)))
+
+    def _note_scalars(self, scalars: tuple[Scalar, ...]) -> None:
+        self._book.use(replace(self._book.changes, scalars=scalars))
 
     @property
     def scalar_names(self) -> tuple[str, ...]:
@@ -231,14 +238,6 @@ class Domain:
         views = self._memory
         tensor = views.inputs[0][argument] if isinstance(argument, int) else views.parameters[argument]
         return tensor.dtype, tensor.shape
-
-    @property
-    def inputs_apart(self) -> dict[str, frozenset[int]]:
-        """Return the inputs of each `alone` trial that is taken, by trial; none where one input changes, or none."""
-        shares = {name: self._book.alone.get(name, ()) for name in self.names}
-        chosen = {name: frozenset(c for c in share if isinstance(c, int)) for name, share in shares.items()}
-        found = {name: inputs for name, inputs in chosen.items() if inputs}
-        return found if len(frozenset().union(*found.values())) > 1 else {}
 
     @property
     def whole_numbers(self) -> tuple[WholeRange, ...]:
@@ -273,7 +272,7 @@ class Domain:
             return OUTSIDE
         objection = (
             objection_to_signs(self._reference, self._book, case, self._non_finite_as_given)
-            if name in self._book.signed or name == CROWDED
+            if name in self._book.changes.signed or name == CROWDED
             else ""
         )
         if objection:

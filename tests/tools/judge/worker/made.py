@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from ridgeline.tools.judge.worker.device import Cpu
+from ridgeline.tools.judge.worker.domain.domain import Domain
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.domain import Domain
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 

@@ -7,9 +7,9 @@ import torch
 from tests.tools.judge.worker.judging import HEAD, INPUTS, reference
 
 from ridgeline.tools.errors import BadReferenceError
+from ridgeline.tools.judge.worker.domain.usable import check_usable
 from ridgeline.tools.judge.worker.grading.case import exact_of, expected_of
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.judge.worker.usable import check_usable
 
 DRAW = "torch.randn(64, 128)"
 

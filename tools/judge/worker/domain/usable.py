@@ -6,7 +6,7 @@ import torch
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors, dtype_name
-from ridgeline.tools.judge.worker.grading.in_double import settle_double
+from ridgeline.tools.judge.worker.domain.in_double import settle_double
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.problem import Signature

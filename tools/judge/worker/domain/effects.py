@@ -6,8 +6,8 @@ A kernel may leave out what such arguments take part in, and what such outputs a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 
@@ -28,6 +28,15 @@ _ALL = "the output"
 _CONSTANT = "it is the same in every trial: a kernel may write it without the work that it takes"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundEffects:
+    """The effects that show in a reference's outputs; what has none is named with the reason."""
+
+    without: Mapping[str, str] = field(default_factory=dict)  # arguments whose other values nobody would notice
+    constant_outputs: Mapping[str, str] = field(default_factory=dict)  # of several outputs, those that never change
+    weights_show: bool = True  # other parameters and buffers than a trial's, as far as that was looked at
+
+
 class Effects:
     """Runs the reference with other values of single arguments, and asks whether the outputs would pass for right."""
 
@@ -40,14 +49,25 @@ class Effects:
         self._outputs = outputs = examiner.names
         self._usual: dict[str, Tensors] = {}  # what the reference gives for a trial: only several outputs are compared
         self._shown: set[ArgumentKey] = set()  # the arguments of whose changes one showed in some output
-        self.weights_show = True
-        """Whether other parameters and buffers than a trial's show in its outputs, as far as `without` found out."""
         self._never_changed = set(range(len(outputs))) if len(outputs) > 1 else set()
 
-    def without(
-        self, names: Callable[[ArgumentKey], str], scalar_names: Sequence[str] = (), *, limit_s: float = _LIMIT_S
-    ) -> dict[str, str]:
-        """Return the arguments that have no effect, by name with the reason."""
+    def find(
+        self,
+        trials: Sequence[str],
+        names: Callable[[ArgumentKey], str],
+        scalar_names: Sequence[str] = (),
+        *,
+        limit_s: float = _LIMIT_S,
+    ) -> FoundEffects:
+        """Return what has no effect, and the outputs that are alike in all of these trials."""
+        without = self._without(names, limit_s)
+        weights_show = self._do_weights_show()
+        self._usual.clear()
+        without |= self._scalars_without(scalar_names)
+        return FoundEffects(without=without, constant_outputs=self._constant_outputs(trials), weights_show=weights_show)
+
+    def _without(self, names: Callable[[ArgumentKey], str], limit_s: float) -> dict[str, str]:
+        """Return the tensors that have no effect, by name with the reason."""
         found: dict[str, str] = {}
         changing = list(self._source.changing)
         until = time.perf_counter() + limit_s
@@ -57,20 +77,17 @@ class Effects:
                 found[names(argument)] = _reason(where)
         if changing and (where := self._hidden(tuple(changing))):
             found |= {names(argument): _reason(where) for argument in changing}
-        self._settle_weights()
-        self._usual.clear()
-        return found | self._scalars_without(scalar_names)
+        return found
 
-    def _settle_weights(self) -> None:
-        """Find out whether all other weights together show; nothing is asked where one of them does alone."""
+    def _do_weights_show(self) -> bool:
+        """Return whether all other weights together show; nothing is asked where one of them does alone."""
         weights = self._source.weights.varied
-        if weights and self._shown.isdisjoint(weights):
-            self.weights_show = self._hidden(weights) != _ALL
+        return not weights or not self._shown.isdisjoint(weights) or self._hidden(weights) != _ALL
 
-    def constant_outputs(self, trials: Sequence[str]) -> dict[str, str]:
+    def _constant_outputs(self, trials: Sequence[str]) -> dict[str, str]:
         """Return those of several outputs that are alike in all of these trials, by name with the reason.
 
-        Call it after `without`: an output that changed there is not looked at again.
+        An output that changed for an argument is not looked at again.
         """
         first = self._book.case(NOMINAL[0]).expected
         for trial in trials:
@@ -83,14 +100,16 @@ class Effects:
     def _scalars_without(self, names: Sequence[str]) -> dict[str, str]:
         given = self._reference.scalars
         changed = [
-            i for i, (was, other) in enumerate(zip(given, self._book.scalars, strict=False)) if repr(was) != repr(other)
+            i
+            for i, (was, other) in enumerate(zip(given, self._book.changes.scalars, strict=False))
+            if repr(was) != repr(other)
         ]
         return {names[i]: _reason(_ALL) for i in changed if not self._scalar_shows(i)}
 
     def _scalar_shows(self, index: int) -> bool:
         book, case = self._book, self._book.case(NOMINAL[0])
         others = list(self._reference.scalars)
-        others[index] = book.scalars[index]
+        others[index] = book.changes.scalars[index]
         with book.parameters_kept(), self._reference.with_scalars(others):
             book.place_parameters(case.parameters)
             try:
@@ -104,7 +123,7 @@ class Effects:
 
         They are tried beside either trial's other ones. An output whose bits never change does not depend on them.
         """
-        tried = [self._looked_at(base, chosen) for base in dict.fromkeys((self._book.alone_base, NOMINAL[0]))]
+        tried = [self._looked_at(base, chosen) for base in dict.fromkeys((self._book.changes.alone_base, NOMINAL[0]))]
         if all(all(look.passed) for look in tried):
             return _ALL
         self._shown.update(chosen)
@@ -140,7 +159,7 @@ class Effects:
     def _others(self, case: Case, chosen: tuple[ArgumentKey, ...]) -> tuple[Tensors, dict[str, torch.Tensor]]:
         """Return a case's contents with other values in the chosen places; a few numbers may be drawn alike at first."""
         for attempt in range(_DRAWS):
-            inputs, parameters = self._book.with_others(case.name, chosen, f"effect:{attempt}")
+            inputs, parameters = self._book.contents.with_others(case.name, chosen, f"effect:{attempt}")
             pairs = [
                 (inputs[c], case.inputs[c]) if isinstance(c, int) else (parameters[c], case.parameters[c])
                 for c in chosen

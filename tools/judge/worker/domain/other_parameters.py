@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ridgeline.tools.errors import ProblemError, without_name
+from ridgeline.tools.judge.worker.domain.halving import take_by_halves
+from ridgeline.tools.judge.worker.domain.objections import OUTSIDE
 from ridgeline.tools.judge.worker.grading.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.halving import take_by_halves
-from ridgeline.tools.judge.worker.grading.signs import OUTSIDE
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import GIVEN

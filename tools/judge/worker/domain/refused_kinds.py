@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.inputs.distributions import SetKind
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.judge.worker.renewal import Renewal
 from ridgeline.tools.judge.worker.user_code import is_out_of_memory, named_line
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.vocabulary import Role
@@ -22,16 +22,24 @@ _NOMINAL = 4
 """Sets with nominal contents that are tried: parameters that the reference refuses, it refuses beside any of them."""
 
 
-def refused_kinds(renewal: Renewal, reference: Reference, memory: ArenaMemory) -> dict[str, str]:
+def refused_kinds(
+    trial_sets: Mapping[int, SetKind], parameter_kind: str, reference: Reference, memory: ArenaMemory
+) -> dict[str, str]:
     """Return the kinds among what the sets hold now that the reference refuses, by name with what it raised.
 
     There is none where it refuses nominal contents: these are the user's to mend.
+
+    Args:
+        trial_sets: the sets that have the contents of a trial, and which.
+        parameter_kind: the kind of the parameters, "" for ordinary ones.
+        reference: the user's, on its device.
+        memory: the sets.
     """
-    nominal = [index for index in range(memory.n_sets) if index not in renewal.trial_sets][:_NOMINAL]
+    nominal = [index for index in range(memory.n_sets) if index not in trial_sets][:_NOMINAL]
     refused = next((why for index in nominal if (why := _refusal(reference, memory, index))), "")
     if refused:
-        return {renewal.parameter_kind: refused} if renewal.parameter_kind else {}
-    pairs = ((kind.name, _refusal(reference, memory, index)) for index, kind in renewal.trial_sets.items())
+        return {parameter_kind: refused} if parameter_kind else {}
+    pairs = ((kind.name, _refusal(reference, memory, index)) for index, kind in trial_sets.items())
     return {kind: why for kind, why in pairs if why}
 
 

@@ -7,9 +7,9 @@ import torch
 from tests.tools.judge.worker.test_renewal import N_SETS, Renewed
 
 from ridgeline.tools.errors import BadReferenceError
+from ridgeline.tools.judge.worker.domain.refused_kinds import as_skipped, refused_kinds
+from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, TimedKinds
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
-from ridgeline.tools.judge.worker.refused_kinds import as_skipped, refused_kinds
-from ridgeline.tools.judge.worker.timed_kinds import ParameterKind, TimedKinds
 
 KINDS = TimedKinds(
     inputs=(SetKind(Distribution.SHIFTED), SetKind(Distribution.OUTLIERS)),
@@ -19,7 +19,8 @@ KINDS = TimedKinds(
 
 
 def found(renewed: Renewed) -> dict[str, str]:
-    return refused_kinds(renewed.renewal, renewed.reference, renewed.memory)
+    renewal = renewed.renewal
+    return refused_kinds(renewal.trial_sets, renewal.parameter_kind, renewed.reference, renewed.memory)
 
 
 @pytest.mark.parametrize(
@@ -82,11 +83,6 @@ def test_a_set_that_is_given_the_inputs_of_another_has_its_kind() -> None:
     assert set(renewed.renewal.trial_sets) == {0, N_SETS - 1} and list(found(renewed)) == ["outliers"]
     renewed.renewal.supersede(0, 1)
     assert set(renewed.renewal.trial_sets) == {N_SETS - 1}
-
-
-def test_a_kind_that_is_refused_when_the_problem_is_loaded_is_named() -> None:
-    kinds = Renewed(work="assert float(x.abs().max()) < 100").find_kinds("shifted", "outliers")
-    assert kinds.names == ("shifted",) and list(kinds.refused) == ["outliers"]
 
 
 def test_an_assertion_that_fails_in_float64_alone_is_the_references_refusal() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.grading.made import N_SETS, made
+from tests.tools.judge.worker.made import N_SETS, made
 
 from ridgeline.tools.errors import DeviceLostError
 from ridgeline.tools.judge.worker.device import Cpu
+from ridgeline.tools.judge.worker.domain.timed_kinds import inputs_apart
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import Draws, Mixtures
 from ridgeline.tools.records.trial_names import TRANSFORMED
@@ -100,21 +101,13 @@ def test_whole_numbers_that_trials_hold_are_told() -> None:
     assert [(each.name, each.low, each.high) for each in found.domain.whole_numbers] == [("i", -3, 5)]
 
 
-def test_inputs_come_apart_where_several_change() -> None:
-    assert made("a, b", "torch.randn(9), torch.randn(9)", "return a * b").domain.inputs_apart == {
-        "alone_a": frozenset({0}),
-        "alone_b": frozenset({1}),
-    }
-    assert not made("a", "torch.randn(9)", "return a * 2").domain.inputs_apart
-
-
 def test_of_many_arguments_those_of_one_form_are_in_different_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     dealt = (0, 1, 3, 4, 5, 6, 7, 2, 8)  # the copies six places from each other
     monkeypatch.setattr(SecretSource, "shuffled", lambda *_: list(dealt))
     draws = "torch.randn(1, 9), *(lambda a: (a, a.clone()))(torch.randn(9))"
     draws += "".join(f", torch.randn({n}, 9)" for n in range(2, 8))
     apart = made("a, b, c, d, e, f, g, h, i", draws, "return a + b * c + sum(t.sum() for t in (d, e, f, g, h, i))")
-    shares = apart.domain.inputs_apart.values()
+    shares = inputs_apart(apart.domain.names, apart.book.changes.alone).values()
     assert len(shares) == 6 and frozenset().union(*shares) == frozenset(range(9))
     assert not any({1, 2} <= share for share in shares)
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.domain.halving import take_by_halves
+from ridgeline.tools.judge.worker.domain.objections import LOST, OUTSIDE
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors
-from ridgeline.tools.judge.worker.grading.halving import take_by_halves
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors, gate_for
@@ -30,18 +32,15 @@ _WORSE = 4.0
 """... or by this x what they move a nominal trial's by: an output that is rounding anyhow stays as good as it was."""
 _ILL_CONDITIONED = "its output would be left to rounding"
 
-OUTSIDE = "outside the reference's domain: its output is not finite"
-LOST = "the reference's kernels fail on the GPU with these values (a device-side assert?)"
-
-Objection = Callable[[str], str]
-"""Returns why the reference gives nothing for a trial to be compared with, "" when it does."""
+SignObjection = Callable[[str], str]
+"""Returns why the reference gives nothing for a trial of the signs that are noted, "" when it does."""
 
 
 class SignTrials:
     """Finds the arguments of each trial of signs, and notes them in the case book."""
 
     def __init__(
-        self, book: CaseBook, source: SecretSource, objection: Objection, *, limit_s: float = _LIMIT_S
+        self, book: CaseBook, source: SecretSource, objection: SignObjection, *, limit_s: float = _LIMIT_S
     ) -> None:
         """Look at nothing yet."""
         self._book = book
@@ -90,12 +89,9 @@ class SignTrials:
         )
 
     def _note(self, name: str, chosen: frozenset[ArgumentKey]) -> None:
-        if self._book.signed.get(name) == chosen:
-            return
-        self._book.forget(name)
-        self._book.signed.pop(name, None)
-        if chosen:
-            self._book.signed[name] = chosen
+        changes = self._book.changes
+        others = {n: each for n, each in changes.signed.items() if n != name}
+        self._book.use(replace(changes, signed=others | ({name: chosen} if chosen else {})))
 
 
 def _parts(chosen: frozenset[ArgumentKey]) -> Mapping[Role, frozenset[ArgumentKey]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ridgeline.tools.judge.worker.grading.halving import UNTRIED, take_by_halves
+from ridgeline.tools.judge.worker.domain.halving import UNTRIED, take_by_halves
 
 
 def taken_of(asked: str, *clashes: str, halves: int = 99, taken: str = "") -> tuple[str, dict[str, str], list[str]]:

@@ -6,7 +6,7 @@ a busy machine: they are met in blocks that do not count, so that no load takes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -18,7 +18,7 @@ from ridgeline.tools.judge.worker.device import JudgeDevice
 from ridgeline.tools.judge.worker.grading.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
-from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import named_line
@@ -105,10 +105,10 @@ def parameters_of_kind(
 ) -> dict[str, torch.Tensor]:
     """Return new parameters of a kind."""
     if kind is ParameterKind.RANDOM:
-        return book.parameters(label)
+        return book.contents.parameters(label)
     if kind is ParameterKind.ORDER_ONE:
         return source.weights.of_order_one(label)
-    return book.parameters_with_signs(part_of(kind, Role.PARAMETER), label)
+    return book.contents.parameters_with_signs(part_of(kind, Role.PARAMETER), label)
 
 
 def find_timed_kinds(
@@ -127,8 +127,11 @@ class _Finder:
         self._reference = reference
         self._source = source
         self._memory = memory
-        self._inputs = [SetKind(kind) for kind in Distribution if kind in names and self._is_part(kind, Role.INPUT)]
-        self._inputs += [SetKind(Distribution.ALONE, apart, trial) for trial, apart in source.inputs_apart.items()]
+        taken = [kind for kind in Distribution if kind in names and self._is_part(kind, Role.INPUT)]
+        signed = {kind: book.changes.signed.get(part_of(kind, Role.INPUT), ()) for kind in taken}
+        self._inputs = [SetKind(kind, _inputs_among(signed[kind])) for kind in taken]
+        apart = inputs_apart(names, book.changes.alone)
+        self._inputs += [SetKind(Distribution.ALONE, inputs, trial) for trial, inputs in apart.items()]
         self._parameters = [kind for kind in ParameterKind if kind in names and self._is_part(kind, Role.PARAMETER)]
         self._filling = source.fill("usual time", memory.n_sets)
         views = self._empty()
@@ -138,7 +141,7 @@ class _Finder:
 
     def _is_part(self, kind: str, role: Role) -> bool:
         """Return whether a kind of signs changes inputs, or parameters; any other kind is of one role anyhow."""
-        return kind not in SIGNED or part_of(kind, role) in self._book.signed
+        return kind not in SIGNED or part_of(kind, role) in self._book.changes.signed
 
     def _empty(self) -> Tensors:
         return tuple(torch.empty_like(view) for view in self._memory.inputs[0])
@@ -180,6 +183,16 @@ class _Finder:
             return None
         slowdowns = (_slowdown(self._reference, self._usual, contents, self._memory.device) for _ in range(_ATTEMPTS))
         return any(slowdown < _SLOWER for slowdown in slowdowns)
+
+
+def inputs_apart(names: Sequence[str], alone: Mapping[str, Sequence[ArgumentKey]]) -> dict[str, frozenset[int]]:
+    """Return the inputs that each `alone` trial among these changes, by trial; none where one input changes, or none."""
+    found = {name: inputs for name in names if (inputs := _inputs_among(alone.get(name, ())))}
+    return found if len(frozenset().union(*found.values())) > 1 else {}
+
+
+def _inputs_among(arguments: Collection[ArgumentKey]) -> frozenset[int]:
+    return frozenset(argument for argument in arguments if isinstance(argument, int))
 
 
 def _slowdown(reference: Reference, usual: Contents, other: Contents, device: JudgeDevice) -> float:

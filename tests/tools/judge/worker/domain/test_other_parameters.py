@@ -10,9 +10,9 @@ import torch
 
 from ridgeline.tools.errors import DeviceLostError
 from ridgeline.tools.judge.worker.device import Cpu
+from ridgeline.tools.judge.worker.domain.domain import Domain
+from ridgeline.tools.judge.worker.domain.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.domain import Domain
-from ridgeline.tools.judge.worker.grading.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import GIVEN, NOMINAL, TWEAKED

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.records.trial_names import CROWDED
 
-Objection = Callable[[str, str], str]
-"""Returns why the reference gives nothing for a trial, "" when it does; the second argument names what is tried."""
 
-
-class Crowds:
+class CrowdedInputs:
     """Finds the inputs that the trial `crowded` changes, and notes how in the secret source."""
 
     def __init__(self, source: SecretSource, book: CaseBook, names: tuple[str, ...], objection: Objection) -> None:

@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 
 from ridgeline.tools.judge.worker.device import Cpu
+from ridgeline.tools.judge.worker.domain.domain import Domain
+from ridgeline.tools.judge.worker.domain.effects import Effects
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.domain import Domain
-from ridgeline.tools.judge.worker.grading.effects import Effects
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
@@ -59,9 +59,9 @@ class Judged:
         self.domain = Domain(self.book, reference, self.source, memory)
         self.examiner = Examiner(self.book, self.domain.names, memory, reference, PrecisionClass.FP32)
         effects = Effects(self.book, self.source, reference, self.examiner)
-        self.without_effect = effects.without(self.domain.name_of, self.domain.scalar_names)
-        self.constant_outputs = effects.constant_outputs(self.domain.names)
-        self.weights_show = effects.weights_show
+        found = effects.find(self.domain.names, self.domain.name_of, self.domain.scalar_names)
+        self.without_effect, self.constant_outputs = found.without, found.constant_outputs
+        self.weights_show = found.weights_show
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_one_of_several_outputs_that_no_trial_changes_is_named(flag: str, is_con
 
 def test_an_alone_trial_changes_one_argument() -> None:
     judged = Judged("x", X, "F.gelu(x) @ self.w", WEIGHT)
-    base, alone = judged.book.case(judged.book.alone_base), judged.book.case("alone_w")
+    base, alone = judged.book.case(judged.book.changes.alone_base), judged.book.case("alone_w")
     assert torch.equal(base.inputs[0], alone.inputs[0])
     assert not torch.equal(base.parameters["w"], alone.parameters["w"])
 
@@ -154,8 +154,8 @@ def test_an_alone_trial_changes_one_argument() -> None:
 def test_many_arguments_share_the_trials_in_which_they_change_alone() -> None:
     layers = "self.layers = nn.Sequential(*[nn.Linear(64, 64) for _ in range(5)])"
     judged = Judged("x", X, "self.layers(x)", layers)
-    changed = [c for chosen in judged.book.alone.values() for c in chosen]
-    assert len(judged.book.alone) == 6 and sorted(map(str, changed)) == sorted(map(str, judged.source.changing))
+    changed = [c for chosen in judged.book.changes.alone.values() for c in chosen]
+    assert len(judged.book.changes.alone) == 6 and sorted(map(str, changed)) == sorted(map(str, judged.source.changing))
 
 
 def test_an_index_buffer_is_permuted_and_a_small_number_stays_in_its_range() -> None:
@@ -190,7 +190,7 @@ def test_a_mask_in_a_buffer_stays_and_is_named() -> None:
 
 def test_floating_scalars_have_other_values_in_a_trial_and_whole_ones_are_named() -> None:
     judged = Judged("x, slope, times, flag", f"{X}, 0.5, 3, True", "F.leaky_relu(x, slope) * times")
-    slope, times, flag = judged.book.scalars
+    slope, times, flag = judged.book.changes.scalars
     assert (slope != 0.5, times, flag) == (True, 3, True)
     assert set(judged.domain.not_varied) == {"times", "flag"} and "scalars" in judged.domain.names
     expected = judged.book.case("scalars")
@@ -202,13 +202,13 @@ def test_a_scalar_that_the_reference_refuses_stays_and_one_that_is_never_read_is
     body = "F.interpolate(x[None], scale_factor=size) * (gain if p < 2 else p)"
     judged = Judged("x, size, gain, p", f"{X}, 2.0, 0.5, 0.1", body)
     assert list(judged.domain.not_varied) == ["size"]
-    assert judged.book.scalars[0] == 2.0 and judged.book.scalars[1] != 0.5
+    assert judged.book.changes.scalars[0] == 2.0 and judged.book.changes.scalars[1] != 0.5
     assert judged.without_effect == {"p": judged.without_effect["p"]}
 
 
 def test_a_small_scalar_is_of_order_one() -> None:
     judged = Judged("x, eps", f"{X}, 1e-6", "F.gelu(x) + eps * torch.tanh(x * 3)")
-    assert judged.book.scalars[0] >= 0.5 and judged.without_effect == {}
+    assert judged.book.changes.scalars[0] >= 0.5 and judged.without_effect == {}
 
 
 def test_what_a_module_cannot_be_given_is_named() -> None:

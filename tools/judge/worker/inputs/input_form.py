@@ -1,0 +1,54 @@
+"""The form of an input: what all its draws have in common, as far as two of them show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+
+from ridgeline.tools.judge.worker.inputs.structure import are_distinct, common_order, have_same_values, is_mask
+from ridgeline.tools.modelnew.tensor_bits import equal_bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputForm:
+    """The facts that all draws of one input have in common."""
+
+    is_alike: bool  # `get_inputs` always gives these values
+    is_mask: bool
+    order: int  # of every row, see `order_of`; 0: none, or it is a mask
+    is_whole: bool  # integers and bools
+    is_distinct: bool  # whole numbers none of which occurs twice
+    is_permuted: bool  # such numbers, the same ones in every draw, in no order
+
+    @classmethod
+    def of(cls, first: torch.Tensor, second: torch.Tensor) -> Self:
+        """Return the form of an input by two draws of it."""
+        is_both_mask = is_mask(first) and is_mask(second)
+        order = 0 if is_both_mask else common_order(first, second)
+        is_whole = not first.is_floating_point()
+        is_distinct = is_whole and are_distinct(first)
+        return cls(
+            is_alike=equal_bits(first, second),
+            is_mask=is_both_mask,
+            order=order,
+            is_whole=is_whole,
+            is_distinct=is_distinct,
+            is_permuted=is_distinct and not order and have_same_values(first, second),
+        )
+
+    @property
+    def is_ordered_whole(self) -> bool:
+        """Return whether it is whole numbers in order: offsets, segments."""
+        return self.is_whole and self.order != 0
+
+    @property
+    def is_map(self) -> bool:
+        """Return whether it is a permutation or whole numbers in order, and the same everywhere."""
+        return self.is_alike and (self.is_permuted or self.is_ordered_whole)
+
+    @property
+    def needs_ways(self) -> bool:
+        """Return whether it has to be changed beyond what `get_inputs` does."""
+        return self.is_alike or self.is_whole or self.is_mask

@@ -1,0 +1,105 @@
+"""The contents of each trial by its name: inputs and parameters, drawn from the secret."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import torch
+
+from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
+from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
+from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
+from ridgeline.tools.judge.worker.inputs.trial_changes import TrialChanges
+from ridgeline.tools.judge.worker.memory import ArenaMemory
+from ridgeline.tools.records.trial_names import (
+    CROWDED,
+    FEW_OUTLIERS,
+    GIVEN,
+    INTEGERS,
+    MIXTURE,
+    NOMINAL,
+    ORDER_ONE,
+    TWEAKED,
+    trial_of,
+)
+
+Drawn = tuple[Tensors, dict[str, torch.Tensor]]
+"""Inputs, and parameters by name."""
+
+
+class TrialContents:
+    """Inputs and parameters by the name of a trial; the same name gives the same ones while secret and changes stay."""
+
+    def __init__(self, source: SecretSource, memory: ArenaMemory, kept: Callable[[str], Drawn | None]) -> None:
+        """Draw nothing yet; `kept` returns a trial's contents where these are at hand."""
+        self.changes = TrialChanges()
+        self._source = source
+        self._memory = memory
+        self._kept = kept
+
+    def of(self, name: str) -> Drawn:
+        """Return a trial's inputs and parameters."""
+        changes = self.changes
+        if name in changes.alone:
+            return self.with_others(changes.alone_base, changes.alone[name], name)
+        if name in changes.signed:
+            chosen = changes.signed[name]
+            inputs = self._source.inputs_with_signs(self._source.nominal(name), trial_of(name), chosen, name)
+            return inputs, self.parameters_with_signs(name, name)
+        draws: dict[str, Callable[[str], Tensors]] = {
+            TWEAKED[0]: lambda label: self._source.tweaked(NOMINAL[1], label),
+            TWEAKED[1]: lambda label: self._source.tweaked(NOMINAL[1], label, with_one_run),
+            TWEAKED[2]: lambda label: self._source.tweaked(NOMINAL[1], label, with_one_run),
+            "shifted": self._source.shifted,
+            "row_scaled": self._source.row_scaled,
+            "blocked": self._source.blocked,
+            INTEGERS: self._source.integers,
+            "outliers": self._source.outliers,
+            FEW_OUTLIERS: functools.partial(self._as_timed, to=SetKind(Distribution.OUTLIERS)),
+            MIXTURE: self._as_timed,
+            CROWDED: self._source.crowded,
+            GIVEN: self._source.given,
+        }
+        return draws.get(name, self._source.nominal)(name), self._parameters_of(name)
+
+    def at_hand(self, name: str) -> Drawn:
+        """Return a trial's inputs and parameters, those that are kept where there are such."""
+        return self._kept(name) or self.of(name)
+
+    def with_others(self, base: str, chosen: tuple[ArgumentKey, ...], label: str) -> Drawn:
+        """Return the contents of the trial `base`, with another draw's in place of the chosen arguments'."""
+        inputs, parameters = self.at_hand(base)
+        others = self._source.nominal(label) if any(isinstance(c, int) for c in chosen) else inputs
+        drawn = self._source.weights.of_order_one if base == ORDER_ONE else self.parameters
+        values = drawn(label) if any(isinstance(c, str) for c in chosen) else parameters
+        return (
+            tuple(others[i] if i in chosen else t for i, t in enumerate(inputs)),
+            {n: values[n] if n in chosen else t for n, t in parameters.items()},
+        )
+
+    def _as_timed(self, label: str, to: SetKind | None = None) -> Tensors:
+        """Return inputs made as those of a timed set, of a kind where one is given."""
+        return self._source.timed_set(label, self._memory.inputs[0], self._memory.n_sets, to)
+
+    # ------------------------------------------------------------------------------------------------------ parameters
+
+    def parameters(self, label: str) -> dict[str, torch.Tensor]:
+        """Return the parameters that belong to a label."""
+        return self._source.weights.random(label)
+
+    def parameters_with_signs(self, name: str, label: str) -> dict[str, torch.Tensor]:
+        """Return the parameters of a trial of signs, or of a part of one: of order one where there is such a trial."""
+        is_order_one = self.changes.alone_base == ORDER_ONE
+        values = self._source.weights.of_order_one(label) if is_order_one else self.parameters(label)
+        return self._source.parameters_with_signs(values, trial_of(name), self.changes.signed[name], label)
+
+    def _parameters_of(self, name: str) -> dict[str, torch.Tensor]:
+        """Return a trial's parameters; those of `tweaked_1` differ from `nominal_1`'s in a row of each."""
+        weights = self._source.weights
+        if name == TWEAKED[1]:
+            return weights.with_slices(self.parameters(NOMINAL[1]), name)
+        if name == ORDER_ONE:
+            return weights.of_order_one(name)
+        return self.parameters(NOMINAL[1] if name in TWEAKED else name)
