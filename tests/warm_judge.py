@@ -14,7 +14,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -125,10 +124,9 @@ class WarmJudges:
                 fds = theirs.fileno(), judge._hang_report.fileno(), judge._log.fileno()
                 return self.start(fds, process._environment(problem, cache_dir))
 
-        started = SimpleNamespace(Popen=self.outlining, PIPE=subprocess.PIPE)
         with (
             mock.patch.object(process.JudgeProcess, "_start", start),
-            mock.patch.object(outline_process, "subprocess", started),
+            mock.patch.object(outline_process, "GroupProcess", self.outlining),
         ):
             yield
 

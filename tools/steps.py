@@ -77,12 +77,25 @@ async def take_steps(
         EngineError, InputError: as the engine does.
     """
     key = evaluation_key(build.key, problem, purpose)
-    taken = Measured(candidate_id=candidate.id, purpose=purpose, key=key, build=build)
+    begun = Measured(candidate_id=candidate.id, purpose=purpose, key=key, build=build)
+    return await take_further(engine, problem, candidate, begun, upto=upto)
+
+
+async def take_further(
+    engine: Engine, problem: DescribedTarget, candidate: Candidate, taken: Measured, *, upto: Step = "benchmark"
+) -> Measured:
+    """Return a candidate's results with those of the steps up to `upto` that it has not taken yet.
+
+    Raises:
+        EngineError, InputError: as the engine does.
+    """
+    build, verdict, purpose = taken.build, taken.verdict, taken.purpose
     if taken.is_over or upto == "compile":
         return taken
-    verify = VerifyTask(problem=problem, candidate=candidate, build=build, purpose=purpose)
-    verdict = await engine.submit(verify)
-    taken = replace(taken, verdict=verdict)
+    if verdict is None:
+        verify = VerifyTask(problem=problem, candidate=candidate, build=build, purpose=purpose)
+        verdict = await engine.submit(verify)
+        taken = replace(taken, verdict=verdict)
     if taken.is_over or upto == "verify":
         return taken
     benchmark = BenchmarkTask(problem=problem, candidate=candidate, build=build, verdict=verdict, purpose=purpose)

@@ -61,10 +61,10 @@ def resume_line(archive: Archive) -> str:
 
 
 def resume_command(run_dir: Path) -> str:
-    """Return the command that resumes this run; it works here, also when `ridgeline` is not on PATH."""
+    """Return the command that resumes this run, from any folder, also when `ridgeline` is not on PATH."""
     program = ridgeline_program()
-    words = [program, "run"] if program else [_near(sys.executable), "-m", "ridgeline.graph.run"]
-    return shlex.join([*words, "--resume", str(run_dir)])
+    words = [program, "run"] if program else [sys.executable, "-m", "ridgeline.graph.run"]
+    return shlex.join([*words, "--resume", str(run_dir.absolute())])
 
 
 def ridgeline_program() -> str | None:
@@ -72,14 +72,7 @@ def ridgeline_program() -> str | None:
     if shutil.which("ridgeline"):
         return "ridgeline"
     beside = os.path.join(os.path.dirname(sys.executable), "ridgeline")
-    return _near(beside) if os.access(beside, os.X_OK) else None
-
-
-def _near(path: str) -> str:
-    """Return a program's absolute or relative path, the shorter one."""
-    near = os.path.relpath(path)
-    near = near if os.sep in near else f".{os.sep}{near}"
-    return min(path, near, key=len)
+    return beside if os.access(beside, os.X_OK) else None
 
 
 def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[str]:

@@ -61,6 +61,8 @@ _LACKING = re.compile(
 _STATIC_SHARED = re.compile(r"uses too much shared data \((0x[0-9a-f]{1,16}) bytes, 0x[0-9a-f]+ max\)")
 """ptxas' error for more static shared memory than a block may have."""
 _UNLOADABLE = "undefined symbol: _Z7forward"  # C++'s own name of a `forward` begins so, whatever its parameters
+_UNMAPPED = re.compile(r"^.*: (cannot map zero-fill pages)$")
+"""What dlopen says of a library for whose static arrays there is no memory, behind the library's path."""
 _UNDEFINED = re.compile(r"undefined reference to `([^']+)'|undefined symbol:? (\S+)")
 
 
@@ -145,6 +147,16 @@ def _missing_include(log: str, first: str) -> str:
 def explain_unloadable(reason: str, entry: str) -> str:
     """Return why a library that is linked late does not load: `entry` declares the `forward` that the source may lack."""
     return _explain_missing("forward", entry) if _UNLOADABLE in reason else reason
+
+
+def explain_unmapped(reason: str) -> str:
+    """Return why a library does not load, with the remedy where its static arrays find no room; other reasons as they are."""
+    found = _UNMAPPED.match(reason)
+    return (
+        f"{found[1]}: its static arrays are larger than the memory that it may have; make them smaller"
+        if found
+        else reason
+    )
 
 
 def error_signature(code: ReasonCode, reason: str) -> str:

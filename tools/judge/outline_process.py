@@ -12,6 +12,7 @@ from typing import Self
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.memory_check import in_gb, smaller_sizes
 from ridgeline.tools.judge.outline import LIMIT_S, MEMORY_BYTES, Outline, OutlineRequest
+from ridgeline.tools.machine.lifeline import GroupProcess
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.machine.python_env import clean_environment, python_command, python_path
 from ridgeline.tools.records.problem import Device
@@ -19,7 +20,7 @@ from ridgeline.tools.records.vocabulary import PrecisionClass
 
 
 class OutlineProcess:
-    """A process that outlines one reference after the other; ends with the block and with this process."""
+    """A process that outlines one reference after the other; ends with the block and with this process, as do its children."""
 
     def __init__(
         self,
@@ -38,7 +39,7 @@ class OutlineProcess:
         self._terms = OutlineRequest(
             source="", limit_s=limit_s, memory_bytes=memory_bytes, with_graph=with_graphs, with_call=with_calls
         )
-        self._process = subprocess.Popen(
+        self._process: GroupProcess[str] = GroupProcess(
             python_command("judge.worker.outline_main", str(os.getpid()), *(["--graphs"] if with_graphs else [])),
             env=clean_environment(os.environ, cache_dir=default_cache_dir())  # as a judge, no key of a provider's
             | {"PYTHONPATH": python_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
@@ -70,7 +71,7 @@ class OutlineProcess:
         return Outline.from_json(json.loads(line))
 
     def close(self) -> None:
-        """End the process; its child, if it has one, ends with it."""
+        """End the process; its children end with it."""
         self._process.kill()
         self._process.communicate()
 

@@ -39,6 +39,7 @@ from ridgeline.tools.judge.messages import (
 from ridgeline.tools.judge.outline_process import explain_no_room
 from ridgeline.tools.judge.replies import Failed, Loaded, ProblemFacts, RegionForm
 from ridgeline.tools.machine.devices import measurement_cores
+from ridgeline.tools.machine.lifeline import GroupProcess
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.python_env import compute_environment, python_command, python_path
 from ridgeline.tools.records.codec import Record
@@ -93,7 +94,7 @@ class _KilledError(NoRoomError):
 
 
 class JudgeProcess:
-    """A running judge with one problem loaded. Ends with `close()` and with this process."""
+    """A running judge with one problem loaded. Ends with `close()` and with this process, as do processes of the reference."""
 
     def __init__(self, problem: Target, secret: bytes, cache_dir: Path, *, left_out: set[str] | None = None) -> None:
         """Start the judge and load the problem, which imports torch and runs the reference.
@@ -156,10 +157,10 @@ class JudgeProcess:
             self.close()
             raise
 
-    def _start(self, problem: Target, cache_dir: Path) -> subprocess.Popen[bytes]:
+    def _start(self, problem: Target, cache_dir: Path) -> GroupProcess[bytes]:
         with self._connection.theirs as theirs:
             descriptors = (theirs.fileno(), self._hang_report.fileno())
-            return subprocess.Popen(
+            return GroupProcess(
                 judge_command(*descriptors),
                 env=_environment(problem, cache_dir),
                 cwd="/",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from ridgeline.tools.build.messages import explain_unmapped
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.records.finding import CandidateFault
 from ridgeline.tools.records.vocabulary import ReasonCode
@@ -14,6 +15,7 @@ from ridgeline.tools.runner.fault_address import locate
 from ridgeline.tools.runner.wire import Fault, RunnerFailureCode
 from ridgeline.tools.sandbox.process import ExitStatus, Limit
 
+_MESSAGE = "what():"  # before an exception's message, whose lines after the first follow by themselves
 _SANITIZERS_SAY = ("Sanitizer", "runtime error:")  # AddressSanitizer's and UndefinedBehaviorSanitizer's own words
 _FAULTS = (RunnerFailureCode.CRASHED, RunnerFailureCode.INPUT_WRITTEN)
 _SIGNALS: dict[int, str] = {signal.SIGSEGV: "SIGSEGV", signal.SIGBUS: "SIGBUS"}  # those that the fault handler catches
@@ -59,7 +61,7 @@ def explain_failed(words: Sequence[str], problem: LoadedProblem, moment: Moment)
     fault = Fault.parse(detail) if code in _FAULTS else None
     if fault is not None:
         return RunnerFailure(code.reason_code, _explain_fault(fault, problem, moment))
-    return RunnerFailure(code.reason_code, " ".join(detail) or code.replace("_", " "))
+    return RunnerFailure(code.reason_code, explain_unmapped(" ".join(detail)) or code.replace("_", " "))
 
 
 def explain_end(ended: ExitStatus, said: str, moment: Moment) -> RunnerFailure:
@@ -76,11 +78,13 @@ def explain_end(ended: ExitStatus, said: str, moment: Moment) -> RunnerFailure:
 
 
 def last_words(stderr: IO[bytes]) -> str:
-    """Return what is worth quoting of a runner's stderr: a sanitizer's finding, or the last line."""
+    """Return what is worth quoting of a runner's stderr: a sanitizer's finding, an exception's message, or the last line."""
     stderr.seek(0)
     lines = stderr.read(_STDERR_BYTES).decode(errors="replace").strip().splitlines()
     found = [line for line in lines if _is_of_a_sanitizer(line)]
-    return (found or lines[-1:] or [""])[0].strip()[:_QUOTED_CHARACTERS]
+    thrown = next((i for i, line in enumerate(lines) if line.lstrip().startswith(_MESSAGE)), None)
+    message = [] if thrown is None else [" ".join(" ".join(lines[thrown:]).split())]
+    return (found or message or lines[-1:] or [""])[0].strip()[:_QUOTED_CHARACTERS]
 
 
 def _code(words: Sequence[str]) -> RunnerFailureCode | None:

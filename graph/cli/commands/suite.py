@@ -146,7 +146,7 @@ def _print(console: Console, suite: Suite, folder: Path) -> None:
     console.print(f"\nsuite:   {folder / FILE_NAME}", markup=False, soft_wrap=True)
     console.print(f"page:    {folder / PAGE_NAME}", markup=False, soft_wrap=True)
     if suite.state != "finished" or any(row.state not in DONE for row in suite.rows):
-        command = shlex.join([ridgeline_program() or "ridgeline", "suite", "--resume", str(folder)])
+        command = shlex.join([ridgeline_program() or "ridgeline", "suite", "--resume", str(folder.absolute())])
         console.print(f"resume:  {command}", markup=False, soft_wrap=True)
 
 

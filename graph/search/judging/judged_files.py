@@ -8,10 +8,10 @@ import itertools
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ridgeline.checkpoints.result import evaluation_line
 from ridgeline.graph.search.judging.given_kernels import given_kernel
@@ -19,15 +19,16 @@ from ridgeline.problems.files import read_text
 from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.baselines import Baselines
-from ridgeline.tools.records.results import Build, Evaluation
+from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
-from ridgeline.tools.steps import take_steps
+from ridgeline.tools.steps import take_further, take_steps
 from ridgeline.tools.wording import option
 
 if TYPE_CHECKING:
     from ridgeline.tools.engine import Engine
-    from ridgeline.tools.records.problem import DescribedTarget, Target
-    from ridgeline.tools.records.search import Candidate
+    from ridgeline.tools.records.problem import Target
+
+T = TypeVar("T")
 
 _GIVEN_NAME = re.compile(r"\b(kernel\.(cpp|cu)|candidate\.py)\b")
 
@@ -38,7 +39,7 @@ class JudgedFile:
 
     file: str
     evaluation: Evaluation
-    baselines: Baselines | None  # None: it was not built, so nothing was measured for it
+    baselines: Baselines | None  # None: it was not found right, so it was not timed
 
     def to_json(self) -> dict[str, Any]:
         """Return one line of `evaluate --json`."""
@@ -63,21 +64,26 @@ async def evaluate_files(
 ) -> AsyncIterator[JudgedFile]:
     """Judge each source as the search would; each evaluation comes when it is done, in the order of `sources`.
 
-    All are compiled first: PyTorch is timed, which takes half a minute, only once there is a kernel to compare it with.
+    All are compiled first. PyTorch is timed, which takes half a minute or more, only once there is a right kernel to compare
+    it with: what is wrong with the kernels before that is told at once.
     """
     described = target.described(await engine.submit(DescribeTask(problem=target)))
     ids = _ids([file for file, _ in sources])
     candidates = [
         given_kernel(id_, source, described, origin=Origin.FILE) for id_, (_, source) in zip(ids, sources, strict=True)
     ]
-    built = await asyncio.gather(*(_compile(engine, described, candidate) for candidate in candidates))
+    compiles = (CompileTask(problem=described, candidate=candidate) for candidate in candidates)
+    built = await asyncio.gather(*(_timed(engine.submit(task)) for task in compiles))
     baselines: Baselines | None = None
-    for (file, _), candidate, compiled in zip(sources, candidates, built, strict=True):
-        is_built = compiled.build.status is Status.OK
-        if is_built and baselines is None:
+    for (file, _), candidate, (build, build_s) in zip(sources, candidates, built, strict=True):
+        verify = take_steps(engine, described, candidate, build, purpose=Purpose.EVALUATE, upto="verify")
+        taken, verify_s = await _timed(verify)
+        is_right = not taken.is_over
+        if is_right and baselines is None:
             baselines = await engine.submit(BaselineTask(problem=described))
-        evaluation = _naming(file, await _judge(engine, described, candidate, compiled))
-        yield JudgedFile(file=str(file), evaluation=evaluation, baselines=baselines if is_built else None)
+        taken, benchmark_s = await _timed(take_further(engine, described, candidate, taken))
+        evaluation = _naming(file, taken.evaluation(total_s=build_s + verify_s + benchmark_s))
+        yield JudgedFile(file=str(file), evaluation=evaluation, baselines=baselines if is_right else None)
 
 
 def _ids(files: Sequence[Path]) -> list[str]:
@@ -97,19 +103,7 @@ def _naming(file: Path, evaluation: Evaluation) -> Evaluation:
     return dataclasses.replace(evaluation, reason=_GIVEN_NAME.sub(lambda _: file.name, evaluation.reason))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Compiled:
-    build: Build
-    took_s: float  # waiting for a place among the other builds included
-
-
-async def _compile(engine: Engine, problem: DescribedTarget, candidate: Candidate) -> _Compiled:
+async def _timed(step: Awaitable[T]) -> tuple[T, float]:
+    """Return a step's result and the seconds that it took, waiting for its turn included."""
     started = time.monotonic()
-    build = await engine.submit(CompileTask(problem=problem, candidate=candidate))
-    return _Compiled(build=build, took_s=time.monotonic() - started)
-
-
-async def _judge(engine: Engine, problem: DescribedTarget, candidate: Candidate, compiled: _Compiled) -> Evaluation:
-    started = time.monotonic()
-    taken = await take_steps(engine, problem, candidate, compiled.build, purpose=Purpose.EVALUATE)
-    return taken.evaluation(total_s=compiled.took_s + time.monotonic() - started)
+    return await step, time.monotonic() - started

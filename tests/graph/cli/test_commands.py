@@ -204,7 +204,7 @@ def test_show_ends_with_how_a_run_goes_on(runs: Path, changes: RunRecord, line: 
     last = _ridgeline(runs, "show", "q-1").stdout.splitlines()[-1]
     command = last[9:].partition(" --max")[0]
     assert last == line.format(command) if line else last.startswith("cost: ")
-    assert not line or command.endswith("run --resume runs/q-1")
+    assert not line or command.endswith(f"run --resume {runs}/q-1")
 
 
 def test_the_list_says_of_a_running_search_no_more_than_it_shows(runs: Path) -> None:

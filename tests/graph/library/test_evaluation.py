@@ -111,6 +111,18 @@ async def test_every_kernel_has_an_id_of_its_own(problem: ProblemSpec, tmp_path:
     assert engine.ids == ["file-kernel", "file-kernel-2", "file-kernel-3", "file-kernel-2-2"]
 
 
+async def test_pytorch_is_timed_before_the_first_right_kernel_and_never_for_a_wrong_one(problem: ProblemSpec) -> None:
+    engine, timed_when_told = MemoryEngine(), []
+    sources = [BAD, "// fails compile\n", GOOD, BAD, "// fails benchmark\n"]
+    judged = await aevaluate(
+        problem, sources, engine=engine, on_evaluation=lambda _: timed_when_told.append(engine.counts["BaselineTask"])
+    )
+    assert timed_when_told == [0, 0, 1, 1, 1]
+    assert [each.status for each in judged] == ["wrong", "compile_error", "ok", "wrong", "untrusted"]
+    assert [bool(each.to_dict()["baselines"]) for each in judged] == [False, False, True, False, True]
+    assert {count for task, count in engine.counts.items() if task.startswith("Verify")} == {1}
+
+
 class CompiledIds(MemoryEngine):
     """Remembers what it compiled."""
 

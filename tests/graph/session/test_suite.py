@@ -200,7 +200,7 @@ def test_a_suite_killed_and_interrupted_ends_as_one_that_was_not(problems: Path,
             said, _ = process.communicate(timeout=60)
         assert process.returncode == (130 if number else -signal.SIGKILL), said
         words = ["--plain", "--resume"]
-    assert "ridgeline suite --resume runs/suite" in said
+    assert f"ridgeline suite --resume {tmp_path}/runs/suite" in said
     states = [row.state for row in read_suite(tmp_path / "runs" / "suite").rows]
     assert states == ["finished", "refused", "stopped"]
 

@@ -57,6 +57,11 @@ def test_a_kill_that_no_limit_sent_is_known_by_its_status(ended: ExitStatus, *, 
     ("line", "code", "reason"),
     [
         ("load_failed no such symbol", ReasonCode.LOAD_FAILED, "no such symbol"),
+        (
+            "load_failed /cache/kernel.so: cannot map zero-fill pages",
+            ReasonCode.LOAD_FAILED,
+            "cannot map zero-fill pages: its static arrays are larger than the memory that it may have; make them smaller",
+        ),
         ("cuda_error", ReasonCode.CUDA_ERROR, "cuda error"),
         ("crashed 11 write - 0x8", ReasonCode.CRASHED, "killed by SIGSEGV during a call, writing address 0x8"),
         ("crashed 7 read 0 64", ReasonCode.CRASHED, "killed by SIGBUS during a call, reading address 64"),
@@ -79,6 +84,13 @@ def test_a_sanitizers_finding_is_quoted_before_the_last_line() -> None:
     )
     assert last_words(io.BytesIO(b"one\ntwo\n")) == "two"
     assert last_words(io.BytesIO(b"")) == ""
+
+
+def test_an_exceptions_message_is_quoted_with_its_later_lines() -> None:
+    said = b"terminate called after throwing an instance of 'std::runtime_error'\n  what():  no plan for\n  3 tiles\n"
+    assert last_words(io.BytesIO(said)) == "what(): no plan for 3 tiles"
+    last = "terminate called after throwing an instance of 'int'"
+    assert last_words(io.BytesIO(f"one\n{last}\n".encode())) == last
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ class ReferenceModes:
         """
         if mode not in self._memory.device.modes:
             raise EngineError(f"{mode}: PyTorch has no such mode on {self._memory.device.kind}")
-        call = self._call(mode)
         try:
+            call = self._call(mode)
             with _set_for(mode):
                 return flat_outputs(call(*self._reference.arguments(inputs)))
         except Exception as error:  # inductor raises whatever its compiler stack does: it is a baseline that failed
@@ -75,9 +75,23 @@ class ReferenceModes:
         if not mode.compile_mode:
             return self._reference.model
         if mode not in self._compiled:
+            _keep_headers_in_cache()
             option = self._memory.device.compile_option(mode)
             self._compiled[mode] = torch.compile(self._reference.model, mode=option, dynamic=False)
         return self._compiled[mode]
+
+
+def _keep_headers_in_cache() -> None:
+    """Have inductor keep the headers that it precompiles, about 150 MB, beside what it compiles: it takes $TMPDIR by itself.
+
+    torch 2.13 has no setting for their folder, and without them each C++ kernel parses torch's headers anew.
+    """
+    from torch._inductor import codecache  # the first torch.compile would import it
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    folder = os.path.join(cache_dir(), "precompiled_headers")
+    codecache._HEADER_DIR = folder
+    codecache._HEADER_LOCK_DIR = os.path.join(folder, "locks")
 
 
 def _do_nothing(*_: object) -> None:

@@ -26,6 +26,8 @@ FILE = REFERENCE
 _LONGEST_MESSAGE = 300
 _INDUCTORS_COMMAND = re.compile(r"Command: .*? Output: ")
 """How inductor's error begins where its compiler fails: of the compiler's own words nothing would be left behind it."""
+_TORCHS_FRAMES = re.compile(r"\s*Exception raised from [^\n]+ \(most recent call first\):.*?(?=\"?$)", re.DOTALL)
+"""The place in torch's own C++ and the frames that led there, behind the message of an error of its binding."""
 _ARGUMENTS_OF = {"Model()": "get_init_inputs()", "forward()": "get_inputs()"}
 _NO_GPU = re.compile(
     "not compiled with CUDA|not linked with support for cuda|Found no NVIDIA driver|No CUDA GPUs are available"
@@ -119,6 +121,7 @@ def named_line(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001  a class of the user's own, whose __str__ may do anything
         text = "(its message cannot be shown)"
+    text = _TORCHS_FRAMES.sub("", text)
     words = _INDUCTORS_COMMAND.sub("", " ".join(text.encode(errors="backslashreplace").decode().split()))
     printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words[:_LONGEST_MESSAGE])
     return f"{type(error).__name__}: {printable}" if printable else type(error).__name__

@@ -110,7 +110,7 @@ def test_a_parked_run_ends_with_75_and_says_how_it_goes_on(problem: Path, tmp_pa
     done = in_memory(*words, cwd=tmp_path)
     assert done.returncode == 75, done.stderr + done.stdout
     assert "parked:  1 request waiting in parked/mailbox (ridgeline mailbox list parked); go on: " in done.stdout
-    assert "--resume parked --park" in done.stdout
+    assert f"--resume {tmp_path}/parked --park" in done.stdout
 
 
 def test_a_parked_run_and_show_say_which_answer_was_refused_and_why(problem: Path, tmp_path: Path) -> None:

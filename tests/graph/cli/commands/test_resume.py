@@ -48,7 +48,9 @@ def test_a_run_that_is_named_as_a_problem_is_told_how_it_goes_on(problem: Path) 
     (run / "archive.sqlite").touch()
     for named in ("runs/mine-1", "mine-1"):
         done = ridgeline("run", named, cwd=problem.parent)
-        assert_one_line(done, f"{named}: a search's run, no problem; to go on with it: ", "--resume runs/mine-1")
+        assert_one_line(
+            done, f"{named}: a search's run, no problem; to go on with it: ", f"--resume {problem.parent}/runs/mine-1"
+        )
 
 
 def test_resume_says_which_options_it_ignores_and_finds_the_problem_from_another_folder(

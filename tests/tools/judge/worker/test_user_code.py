@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+import torch
+
 from ridgeline.tools.judge.worker.user_code import named_line
+
+
+def test_of_torchs_error_the_frames_of_its_c_plus_plus_are_left_out() -> None:
+    with pytest.raises(TypeError, match="frame #0") as caught:
+        torch.rand(10**23)
+    assert named_line(caught.value).endswith('at pos 1 with error "Overflow when unpacking long long"')
 
 
 def test_of_inductors_error_the_compilers_words_are_told_and_not_its_command() -> None:
