@@ -59,8 +59,9 @@ def connected(program: str, *words: str, key: str, environment: dict[str, str]) 
 
 
 def _begin(folder: Path, name: str, words: Sequence[str], environment: dict[str, str]) -> None:
+    """Begin an original; what it writes is kept beside it: it outlives who reads the output of the one that began it."""
     program, *others = words
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener, (folder / f"{name}.log").open("wb") as log:
         listener.bind(str(folder / name))
         listener.listen(64)
         command = [sys.executable, "-P", program, str(listener.fileno()), str(folder / _HELD), *others]
@@ -69,6 +70,8 @@ def _begin(folder: Path, name: str, words: Sequence[str], environment: dict[str,
             env=environment,
             cwd="/",
             stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
             pass_fds=(listener.fileno(),),
             start_new_session=True,
         )

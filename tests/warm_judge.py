@@ -134,7 +134,6 @@ class WarmJudges:
     def serving(self) -> Iterator[None]:
         """Have that of the evaluators too that an engine starts with its usual command."""
         from ridgeline.tools.engines.local import LocalEngine
-
         from tests.warm_evaluator import warm_evaluator_command
 
         usual = LocalEngine.__init__.__kwdefaults__
