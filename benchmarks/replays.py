@@ -45,16 +45,16 @@ def main() -> None:
     print(write_result(arguments.name, figures, device=read_recording(paths[0]).run.device))
 
 
-def measure(path: Path, folder: Path) -> dict[str, Any]:
-    """Return the figures of one recording, replayed into two runs below `folder`."""
-    runs = [folder / name for name in ("first", "second")]
+def measure(path: Path, folder: Path, *, replays: int = 2) -> dict[str, Any]:
+    """Return the figures of one recording, replayed into so many runs below `folder`."""
+    runs = [folder / str(i) for i in range(replays)]
     try:
         rounds = rounds_begun(read_recording(path))
         states = [_replayed(path, run, rounds) for run in runs]
     except NotRecorded:  # the last round broke off: what it goes on with, as a sweep, is missing
-        rounds, runs = rounds - 1, [folder / name for name in ("third", "fourth")]
+        rounds, runs = rounds - 1, [folder / f"shorter_{i}" for i in range(replays)]
         states = [_replayed(path, run, rounds) for run in runs]
-    first, second = (decisions(run) for run in runs)
+    first, *others = (decisions(run) for run in runs)
     with Archive.open_read_only(runs[0]) as archive:
         result = build_result(archive)
     sizes = sizes_of(run_prompts(runs[0]))
@@ -62,7 +62,7 @@ def measure(path: Path, folder: Path) -> dict[str, Any]:
         "measured_on": result["replay"]["measured_on"],
         "rounds": rounds,
         "states": states,
-        "are_alike": first == second,
+        "are_alike": all(other == first for other in others),
         "decided": {what: len(first[what]) for what in ("ideas", "kernels", "measured", "calls", "rounds")},
         "other_questions": result["replay"]["other_questions"],
         "not_recorded": result["replay"]["not_recorded"],

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tests.tools.judge.worker.drawn_secrets import SECRETS
 from tests.tools.judge.worker.grading.judged import TRIALS, Judged, Kernel
 
 from ridgeline.tools.judge.worker.grading.choices import Choices, Way
 
-SECRETS = (b"one", b"two", b"three")
 LOGITS = "torch.randn(32, 256)"
 Order = Callable[[torch.Tensor], torch.Tensor]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.tools.judge.worker.drawn_secrets import SECRETS
 from tests.tools.judge.worker.grading.judged import Judged
 
 from ridgeline.tools.judge.worker.grading.class_errors import rounded
@@ -11,7 +12,6 @@ from ridgeline.tools.judge.worker.grading.last_bits import LastBits, excused, sh
 from ridgeline.tools.records.trial_names import NOMINAL
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
-SECRETS = (b"one", b"two", b"three")
 SIZES = [(256, 512), (32, 128)]
 LARGEST = 127
 

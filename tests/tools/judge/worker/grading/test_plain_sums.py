@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.tools.judge.worker.drawn_secrets import SECRETS
 from tests.tools.judge.worker.grading.judged import Judged, Kernel, sums_by_lanes
 
 from ridgeline.tools.judge.worker.grading.plain_sums import PlainSums, plain_sum
 
-SECRETS = (b"one", b"two", b"three")
 ROWS, WIDTH, CHANNELS = 64, 8192, 8
 Sum = Kernel
 L1 = ("return x.abs().sum(-1)", f"torch.randn({ROWS}, {4 * WIDTH})")
