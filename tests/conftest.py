@@ -35,6 +35,7 @@ from tests.candidates import candidate_of
 from tests.descriptions import description_of
 from tests.marked_files import MarkedFiles
 from tests.originals import hold_originals
+from tests.rewritten import rewrite_own_share
 from tests.warm_judge import WarmJudges
 
 ROWS, COLS = 4, 8
@@ -55,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     _lock_devices_alone(config)
     _share_the_machine(config)
     _read_authorities_once()
+    rewrite_own_share(config)
     if os.environ.get("PYTEST_XDIST_WORKER"):
         return
     config.add_cleanup(hold_originals())

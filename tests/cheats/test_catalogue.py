@@ -32,7 +32,7 @@ PROBLEMS = (
 )  # fmt: skip
 CASES = cases(Form.C)
 LIKE_EACH = 2
-"""Cheats of one kind that every run judges, half as many in a second tier; `make soak` judges all."""
+"""Cheats of one kind that every run judges, of those that are timed or in a second tier one; `make soak` judges all."""
 pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
 
 
@@ -74,7 +74,8 @@ def _like_others(chosen: list[Case]) -> list[Case]:
         problem = "" if is_second else _problem_of(case.name)
         kind = (problem, end.stage, end.status, frozenset(end.codes), case.is_to_gain_nothing)
         met[kind] += 1
-        if end.codes and met[kind] > (LIKE_EACH // 2 if is_second else LIKE_EACH):
+        is_once = is_second or _is_timed(case)
+        if end.codes and met[kind] > (1 if is_once else LIKE_EACH):
             soaked.append(case)
     return soaked
 
