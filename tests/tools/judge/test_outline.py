@@ -106,6 +106,13 @@ def test_a_reference_sees_no_key_of_a_provider(monkeypatch: pytest.MonkeyPatch) 
     assert "ValueError: None" in found.reason
 
 
+def test_a_process_that_a_reference_leaves_holds_no_answer_back(outlines: OutlineProcess) -> None:
+    """It ends by itself, some seconds after the limit of the outline."""
+    body = "import os, time; os.fork() or (time.sleep(15), os._exit(0)); return x * 2"
+    outline = outlines.outline(reference(body=body), PrecisionClass.FP32)
+    assert names(outline, Role.INPUT) == ["x"], outline
+
+
 def test_a_reference_of_many_gib_is_outlined_without_them(outlines: OutlineProcess) -> None:
     init, inputs = "self.l = nn.Linear(65536, 65536)", "torch.rand(65536, 65536)"
     found = outlines.outline(reference(init=init, body="return torch.relu(self.l(x))", inputs=inputs))

@@ -257,16 +257,19 @@ def _limit_memory(limit_bytes: int) -> None:
 
 
 def _read(descriptor: int, limit_s: float) -> str | None:
-    """Return what the child wrote until it closed its end; None when that took too long."""
+    """Return the line that the child wrote, or what there was when its end was closed; None when that took too long.
+
+    A process that the reference started may hold the end open.
+    """
     until, data = time.monotonic() + limit_s, b""
     while True:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, until - time.monotonic()))
         if not ready:
             return None
         chunk = os.read(descriptor, 1 << 16)
-        if not chunk:
-            return data.decode()
         data += chunk
+        if not chunk or data.endswith(b"\n"):
+            return data.decode()
 
 
 def _understood(text: str | None, said: str, hang_report: str, limit_s: float) -> Outline:
