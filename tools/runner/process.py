@@ -255,8 +255,14 @@ class RunnerProcess:
             raise self._ended() from error
 
     def _expect_rest(self) -> None:
+        left_s, limit_s = self.deadline.left_s, self._plan.call_timeout_s
         with self.deadline.charged():
-            await_rest(self._threads, self._process, min(self._plan.call_timeout_s, self.deadline.left_s))
+            is_at_rest = await_rest(self._threads, self._process, min(limit_s, left_s))
+        if not is_at_rest and left_s < limit_s:
+            raise self.deadline.passed("after an answer")
+        if not is_at_rest:
+            reason = "a thread went on in a system call after the answer: finish all work before returning"
+            raise RunnerFailure(ReasonCode.BACKGROUND_WORK, reason)
 
     # -------------------------------------------------------------------------------------------------------- loading
 

@@ -6,19 +6,16 @@ import os
 import time
 
 from ridgeline.tools.machine.process_use import Threads
-from ridgeline.tools.records.vocabulary import ReasonCode
-from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.sandbox.sandbox import SandboxedProcess
 
 _AGAIN_S = 0.01
 """After so long the process is told to stop once more: who held it in a block may have let it go on since (see `hold`)."""
 
 
-def await_rest(threads: Threads, process: SandboxedProcess, limit_s: float) -> None:
-    """Wait until every thread of a process that was told to stop rests.
+def await_rest(threads: Threads, process: SandboxedProcess, limit_s: float) -> bool:
+    """Wait until every thread of a process that was told to stop rests, and return whether they do.
 
-    Raises:
-        RunnerFailure: a thread stays in the kernel for longer; the process is killed.
+    A process one of whose threads stays in the kernel for longer is killed.
     """
     now = time.monotonic()
     until, again = now + limit_s, now + _AGAIN_S
@@ -30,5 +27,5 @@ def await_rest(threads: Threads, process: SandboxedProcess, limit_s: float) -> N
             again = now + _AGAIN_S
         if now > until:
             process.kill()
-            reason = "a thread went on in a system call after the answer: finish all work before returning"
-            raise RunnerFailure(ReasonCode.BACKGROUND_WORK, reason)
+            return False
+    return True

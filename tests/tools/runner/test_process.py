@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.live_processes import open_files
@@ -20,7 +21,9 @@ from ridgeline.tools.judge.replies import Place
 from ridgeline.tools.machine.devices import detect_device, measurement_cores
 from ridgeline.tools.machine.process_use import Threads, on_any_core
 from ridgeline.tools.records.problem import ArgSpec, Target
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Role
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, ReasonCode, Role
+from ridgeline.tools.runner.deadline import Deadline
+from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.fault_address import Spot, locate
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.runner.resting import await_rest
@@ -156,9 +159,27 @@ def test_process_that_was_let_go_on_is_stopped_once_more() -> None:
         try:
             threads = Threads(process.pid)
             stopping = SimpleNamespace(stop=lambda: process.send_signal(signal.SIGSTOP), kill=process.kill)
-            await_rest(threads, stopping, 60.0)  # type: ignore[arg-type]
+            assert await_rest(threads, stopping, 60.0)  # type: ignore[arg-type]
             assert threads.are_at_rest()
             threads.close()
             assert process.poll() is None
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "code"), [(60.0, ReasonCode.EVALUATION_DEADLINE), (0.01, ReasonCode.BACKGROUND_WORK)]
+)
+def test_who_does_not_rest_before_its_time_is_over_was_late_and_worked_on_only_where_there_is_more(
+    limit_s: float, code: ReasonCode
+) -> None:
+    killed: list[bool] = []
+    runner: Any = SimpleNamespace(
+        deadline=Deadline(0.02, "timing"),
+        _plan=SimpleNamespace(call_timeout_s=limit_s),
+        _threads=SimpleNamespace(are_at_rest=lambda: False),
+        _process=SimpleNamespace(stop=lambda: None, kill=lambda: killed.append(True)),
+    )
+    with pytest.raises(RunnerFailure) as caught:
+        RunnerProcess._expect_rest(runner)
+    assert caught.value.finding.code is code and killed == [True]
