@@ -43,10 +43,14 @@ class Watching:
     async def _place(self, named: str) -> Path:
         """Return the same, also of a search that was refused and has no folder."""
         place = place_of(self._runs_dir, named)
-        for look in (self._children.starting, self._children.refused):
-            if await asyncio.to_thread(look, place):
+        if await self._told_without_folder(place):
+            return place
+        try:
+            return await asyncio.to_thread(find, self._runs_dir, named)
+        except RunError:  # its process may have removed it since
+            if await self._told_without_folder(place):
                 return place
-        return await asyncio.to_thread(find, self._runs_dir, named)
+            raise
 
     async def status_of(self, named: str) -> RunStatus:
         """Return how far the run is that a client names.
@@ -62,13 +66,24 @@ class Watching:
         Raises:
             RunError: it is gone or damaged.
         """
+        if told := await self._told_without_folder(run):
+            return told
+        try:
+            status = await asyncio.to_thread(read_status, run)
+        except RunError:  # its process may have removed it since
+            if told := await self._told_without_folder(run):
+                return told
+            raise
+        failure = None if status.is_running else await asyncio.to_thread(self._children.failure, run)
+        return status.model_copy(update={"error": failure}) if failure else status
+
+    async def _told_without_folder(self, run: Path) -> RunStatus | None:
+        """Return the status of a search that has made no folder yet or has removed it; None for any other run."""
         if child := await asyncio.to_thread(self._children.starting, run):
             return _without_folder(child, "starting", "its process starts")
         if child := await asyncio.to_thread(self._children.refused, run):
             return _without_folder(child, REFUSED, "refused: it did not begin", error=child.failure())
-        status = await asyncio.to_thread(read_status, run)
-        failure = None if status.is_running else await asyncio.to_thread(self._children.failure, run)
-        return status.model_copy(update={"error": failure}) if failure else status
+        return None
 
     async def wait(self, named: str, seconds: float, seen: str, tell: Tell) -> RunStatus:
         """Return a run's status once it differs from `seen`, or after so many seconds; progress is told meanwhile."""
