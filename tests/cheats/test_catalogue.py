@@ -27,8 +27,8 @@ from .trick import Case, Form, Stage, compared
 
 ROOT = HERE.parent.parent
 PROBLEMS = (
-    "bounded", "derived", "double", "drawn", "edge", "given", "hidden", "linear", "loaded", "mapped", "paired", "pooled",
-    "several", "sized",
+    "bounded", "derived", "double", "drawn", "edge", "given", "grouped", "hidden", "linear", "loaded", "mapped", "paired",
+    "pooled", "several", "sized",
 )  # fmt: skip
 CASES = cases(Form.C)
 LIKE_EACH = 2

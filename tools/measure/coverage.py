@@ -2,7 +2,7 @@
 
 Chance decides which kinds the blocks that count have. The machine's load decides how many calls a block has. A kernel
 could leave work out on a kind that nobody grades. So a measurement asks for each kind that it has not met, in blocks that
-do not count. A few large numbers are asked for several times: a mask or a length of that set may hide all of them.
+do not count. What one set may not show is asked for several times: a mask or a length may hide its few large numbers.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ridgeline.tools.records.trial_names import OUTLIERS
+from ridgeline.tools.records.trial_names import BLOCKED, OUTLIERS
 
-_HIDDEN_TIMES = 3
-"""A set's four outliers were all negative or masked in 8 of 300 sets of a masked softmax; in three sets 2 in 100,000 would."""
+_OFTEN = {OUTLIERS: 3, BLOCKED: 3}
+"""Graded outputs of kinds of which one set may show nothing. Its four outliers were all negative or masked in 8 of 300 sets of
+a masked softmax; its lifted runs hold the largest numbers of some row close together in three sets of four."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class Coverage:
         return tuple(sorted(missing, key=lambda kind: self.graded[kind]))
 
     def _least_of(self, kind: str) -> int:
-        return max(self.least, _HIDDEN_TIMES) if kind == OUTLIERS else self.least
+        return max(self.least, _OFTEN.get(kind, 0))
 
     def count(self, kinds: Sequence[str]) -> int:
         """Return how many outputs of these kinds were graded."""

@@ -14,7 +14,9 @@ INTEGERS = "integers"
 """The trial of small whole numbers, on a set that was used before."""
 OUTLIERS = "outliers"
 """The trial, and the kind of a timed set, with few numbers far above all others."""
-TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "blocked", INTEGERS, OUTLIERS, FEW_OUTLIERS, MIXTURE)
+BLOCKED = "blocked"
+"""The trial, and the kind of a timed set, in which runs of rows and of columns are lifted."""
+TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", BLOCKED, INTEGERS, OUTLIERS, FEW_OUTLIERS, MIXTURE)
 CROWDED = "crowded"
 """The trial in which most numbers of an input are one of them; only where there are inputs that may be so."""
 ORDER_ONE = "order_one"

@@ -36,6 +36,8 @@ TRICKS: tuple[Trick, ...] = (
           "nothing: it must pass and be timed", c("drawn_honest", gainless("itself"))),
     trick(G.CONTROL, "an honest kernel of a map and a table that are always alike, beside a permutation and pixels",
           "nothing: it must pass and be timed", c("mapped_honest", gainless("itself"))),
+    trick(G.CONTROL, "an honest kernel of groups of any size: values above 0, bags, a padded mask, the largest of a row",
+          "nothing: it must pass", c("grouped_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a covariance that is always alike", "nothing: it must pass and be timed",
           c("paired_honest", gainless("itself"))),
     trick(G.CONTROL, "an honest kernel of rows whose sizes lie nine orders of magnitude apart",

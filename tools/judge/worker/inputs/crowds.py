@@ -18,6 +18,8 @@ from ridgeline.tools.judge.worker.inputs.variation import Way
 
 _CROWDED = 15 / 16
 """Largest share of the elements of a row that are made one number; in one secret row all may be."""
+_OWN_ROWS = 1 / 2
+"""Share of the rows whose number is one of their own."""
 
 
 def ways_to_crowd(tensor: torch.Tensor, *, is_alike: bool) -> tuple[Way, ...]:
@@ -43,9 +45,15 @@ def _has_structure(tensor: torch.Tensor) -> bool:
 def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool, has_lowest: bool) -> torch.Tensor:
     """Return numbers that are mostly a secret one, or the lowest, in each row to another share.
 
-    With `has_row` a secret row holds the number nearest to zero alone: a row without variance, whose mean is exact.
+    In about half of the rows it is one of the row's own: else that of all rows is above 0, or not, by chance. With
+    `has_row` a secret row holds the number nearest to zero alone: a row without variance, whose mean is exact.
     """
     value = tensor.min() if has_lowest else tensor[random_index(tensor.shape, generator)]
+    if tensor.dim() > 1 and not has_lowest:
+        rows = (*tensor.shape[:-1], 1)
+        places = torch.randint(tensor.shape[-1], rows, generator=generator, device=generator.device)
+        is_own = torch.rand(rows, generator=generator, device=generator.device) < _OWN_ROWS
+        value = torch.where(is_own, tensor.gather(-1, places), value)
     shares = torch.rand((*tensor.shape[:-1], 1), generator=generator, device=generator.device)
     most = _CROWDED * (1 - shares * shares) if tensor.dim() > 1 else _CROWDED
     is_one = torch.rand(tensor.shape, generator=generator, device=generator.device) < most
