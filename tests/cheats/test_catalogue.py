@@ -33,6 +33,8 @@ PROBLEMS = (
 CASES = cases(Form.C)
 LIKE_EACH = 2
 """Cheats of one kind that every run judges, of those that are timed or in a second tier one; `make soak` judges all."""
+SLOW_TO_TIME = ("mapped_honest", "paired_honest")
+"""Controls whose contents the judge renews for 0.4 s before each block: every run verifies them, `make soak` times them."""
 pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
 
 
@@ -53,7 +55,10 @@ def _parameters(chosen: list[Case]) -> list[ParameterSet]:
     return [
         pytest.param(
             case,
-            marks=[*([pytest.mark.timing] if _is_timed(case) else []), *([pytest.mark.slow] if case in soaked else [])],
+            marks=[
+                *([pytest.mark.timing] if _is_timed(case) else []),
+                *([pytest.mark.slow] if case in soaked or case.name in SLOW_TO_TIME else []),
+            ],
             id=case.name,
         )
         for case in sorted(chosen, key=lambda c: _problem_of(c.name))
@@ -114,6 +119,12 @@ def test_judge_ends_it_as_the_table_says(court: Court, case: Case) -> None:
     if found.status is Status.OK and court.sandbox.tier is Tier.LANDLOCK and case.name == "disk_bomb":
         return  # there it has no folder that it could fill
     _assert_right_reason(found, case)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.name in SLOW_TO_TIME], ids=lambda case: case.name)
+def test_a_control_that_is_slow_to_time_is_right(court: Court, case: Case) -> None:
+    found = court.verify(case.name)
+    assert found.status is Status.OK, found
 
 
 def _assert_right_reason(found: Found, case: Case) -> None:
