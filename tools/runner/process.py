@@ -24,7 +24,7 @@ from ridgeline.tools.runner.failures import Moment, RunnerFailure, explain_end, 
 from ridgeline.tools.runner.left_outputs import LeftOutputs, UnreadableMemory
 from ridgeline.tools.runner.loop_time import LoopTime
 from ridgeline.tools.runner.output_homes import OutputHomes
-from ridgeline.tools.runner.resting import await_rest
+from ridgeline.tools.runner.resting import expect_rest
 from ridgeline.tools.runner.start import RunnerPlan, RunnerStart
 from ridgeline.tools.runner.ticket_pipe import TicketPipe
 from ridgeline.tools.runner.wire import AnswerWord, RequestWord, done_ns, is_number, request_line
@@ -255,14 +255,7 @@ class RunnerProcess:
             raise self._ended() from error
 
     def _expect_rest(self) -> None:
-        left_s, limit_s = self.deadline.left_s, self._plan.call_timeout_s
-        with self.deadline.charged():
-            is_at_rest = await_rest(self._threads, self._process, min(limit_s, left_s))
-        if not is_at_rest and left_s < limit_s:
-            raise self.deadline.passed("after an answer")
-        if not is_at_rest:
-            reason = "a thread went on in a system call after the answer: finish all work before returning"
-            raise RunnerFailure(ReasonCode.BACKGROUND_WORK, reason)
+        expect_rest(self._threads, self._process, self._plan.call_timeout_s, self.deadline)
 
     # -------------------------------------------------------------------------------------------------------- loading
 

@@ -6,6 +6,9 @@ import os
 import time
 
 from ridgeline.tools.machine.process_use import Threads
+from ridgeline.tools.records.vocabulary import ReasonCode
+from ridgeline.tools.runner.deadline import Deadline
+from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.sandbox.sandbox import SandboxedProcess
 
 _AGAIN_S = 0.01
@@ -29,3 +32,19 @@ def await_rest(threads: Threads, process: SandboxedProcess, limit_s: float) -> b
             process.kill()
             return False
     return True
+
+
+def expect_rest(threads: Threads, process: SandboxedProcess, limit_s: float, deadline: Deadline) -> None:
+    """Wait for the same, within what is left of the candidate's time, to which the wait is charged.
+
+    Raises:
+        RunnerFailure: a thread goes on for longer; the candidate is late where that time is over before the limit is.
+    """
+    left_s = deadline.left_s
+    with deadline.charged():
+        is_at_rest = await_rest(threads, process, min(limit_s, left_s))
+    if not is_at_rest and left_s < limit_s:
+        raise deadline.passed("after an answer")
+    if not is_at_rest:
+        reason = "a thread went on in a system call after the answer: finish all work before returning"
+        raise RunnerFailure(ReasonCode.BACKGROUND_WORK, reason)
