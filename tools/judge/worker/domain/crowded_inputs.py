@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from ridgeline.tools.judge.worker.domain.halving import take_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
@@ -30,22 +31,23 @@ class CrowdedInputs:
         refused: dict[str, str] = {}
         for index, each in ways.items():
             self._settle_input(index, each, taken, refused)
-        if self._refuses(taken, f"{CROWDED}, each accepted alone"):
-            refused |= self._settle_together(taken)
+        if why := self._refuses(taken, f"{CROWDED}, each accepted alone"):
+            refused |= self._settle_together(taken, why)
         return refused
 
-    def _settle_together(self, accepted: Mapping[int, Way]) -> dict[str, str]:
+    def _settle_together(self, accepted: Mapping[int, Way], why: str) -> dict[str, str]:
         """Note as many of the ways accepted alone as are accepted together, the first ones; return why the others are not."""
-        taken: dict[int, Way] = {}
-        refused: dict[str, str] = {}
-        for index, way in accepted.items():
-            name = f"{CROWDED} {self._names[index]}"
-            if why := self._refuses({**taken, index: way}, f"{name}, beside {len(taken)}"):
-                refused[name] = why
-            else:
-                taken[index] = way
-        self._note(taken)
-        return refused
+
+        def objection_to(asked: Sequence[int], taken: frozenset[int]) -> str:
+            named = ", ".join(self._names[i] for i in asked)
+            beside = {i: way for i, way in accepted.items() if i in taken or i in asked}
+            return self._refuses(beside, f"{CROWDED} {named}, beside {len(taken)}")
+
+        taken, refused = take_by_halves(
+            tuple(accepted), why, frozenset(), objection_to=objection_to, is_over=lambda: False
+        )
+        self._note({i: way for i, way in accepted.items() if i in taken})
+        return {f"{CROWDED} {self._names[i]}": each for i, each in refused.items()}
 
     def _settle_input(self, index: int, ways: tuple[Way, ...], taken: dict[int, Way], refused: dict[str, str]) -> None:
         why = ""

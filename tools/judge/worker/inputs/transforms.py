@@ -24,8 +24,8 @@ _SEGMENTS = 16  # a tweaked input of one dimension differs in this part of it
 _RUNS = 64  # a run is this part of a row
 _SCATTERED = 1 / 8  # of a row's elements
 _HANDFUL = 16  # places of a whole tensor, from one on
-_ROW_RUNS = 8  # at most
-_COLUMN_RUNS = 4  # at most
+_ROW_RUNS = (8, 16)  # where there are as many rows
+_COLUMN_RUNS = (2, 4)
 _LIFTS = (3.0, 9.0)  # times the rms: of a favoured run of columns, and of one column beside that
 _OWN_SPIKES = 1 / 4  # of the runs of rows
 
@@ -95,7 +95,7 @@ def lift_blocks(
     count, width = view.shape[:-1].numel(), view.shape[-1]
     flat = view.view(count, width) if view.is_contiguous() else view.reshape(count, width).clone()
     was_zero = flat == 0 if has_zeros else None
-    rows, columns = (_runs(size, most, generator) for size, most in ((count, _ROW_RUNS), (width, _COLUMN_RUNS)))
+    rows, columns = (_runs(size, within, generator) for size, within in ((count, _ROW_RUNS), (width, _COLUMN_RUNS)))
     # one transfer from a GPU for all of them
     draws = torch.rand(
         1 + len(columns) + 7 * len(rows), generator=generator, device=generator.device, dtype=torch.float64
@@ -119,9 +119,10 @@ def lift_blocks(
         view.copy_(flat.view(view.shape))
 
 
-def _runs(size: int, most: int, generator: torch.Generator) -> list[tuple[int, int]]:
-    """Return the secret runs of so many places, (first, end): two at least where there is room, `most` at most."""
-    n_runs = int(torch.randint(min(2, size), min(most, size) + 1, (), generator=generator, device=generator.device))
+def _runs(size: int, within: tuple[int, int], generator: torch.Generator) -> list[tuple[int, int]]:
+    """Return the secret runs of so many places, (first, end): their number lies within a range where there is room."""
+    least, most = (min(count, size) for count in within)
+    n_runs = int(torch.randint(least, most + 1, (), generator=generator, device=generator.device))
     inner = torch.randperm(size - 1, generator=generator, device=generator.device)[: n_runs - 1] + 1
     return list(pairwise([0, *inner.sort().values.tolist(), size]))
 
