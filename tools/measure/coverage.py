@@ -16,7 +16,7 @@ from ridgeline.tools.records.trial_names import BLOCKED, OUTLIERS
 
 _OFTEN = {OUTLIERS: 3, BLOCKED: 3}
 """Graded outputs of kinds of which one set may show nothing. Its four outliers were all negative or masked in 8 of 300 sets of
-a masked softmax; of eight rows, lifted runs held the five largest numbers close together in none in one set of 60."""
+a masked softmax; lifted runs of eight rows hold the largest numbers in one block, or in one lane, in 5 of 6 sets."""
 
 
 @dataclass(slots=True, kw_only=True)

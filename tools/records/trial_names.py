@@ -19,6 +19,9 @@ BLOCKED = "blocked"
 TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", BLOCKED, INTEGERS, OUTLIERS, FEW_OUTLIERS, MIXTURE)
 CROWDED = "crowded"
 """The trial in which most numbers of an input are one of them; only where there are inputs that may be so."""
+CROWDED_HIGH = "crowded_high"
+"""The trial in which most numbers of an input are its largest; only where there are inputs that may be so."""
+CROWDS = (CROWDED, CROWDED_HIGH)
 ORDER_ONE = "order_one"
 """The trial in which parameters that are small, or zero, are of order one; only where there are such."""
 ALONE = "alone"

@@ -9,14 +9,16 @@ from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.variation import Way
-from ridgeline.tools.records.trial_names import CROWDED
 
 
 class CrowdedInputs:
-    """Finds the inputs that the trial `crowded` changes, and notes how in the secret source."""
+    """Finds the inputs that one of the trials CROWDS changes, and notes how in the secret source."""
 
-    def __init__(self, source: SecretSource, book: CaseBook, names: tuple[str, ...], objection: Objection) -> None:
+    def __init__(
+        self, trial: str, source: SecretSource, book: CaseBook, names: tuple[str, ...], objection: Objection
+    ) -> None:
         """Try nothing yet; `names` are the inputs'."""
+        self._trial = trial
         self._source = source
         self._book = book
         self._names = names
@@ -24,14 +26,14 @@ class CrowdedInputs:
 
     def settle(self) -> dict[str, str]:
         """Return the inputs that stay as they are in that trial, by `crowded NAME` with the reason."""
-        ways = self._source.ways_to_crowd()
-        if not ways or not self._refuses({i: each[0] for i, each in ways.items()}, CROWDED):
+        ways = self._source.ways_to_crowd(self._trial)
+        if not ways or not self._refuses({i: each[0] for i, each in ways.items()}, self._trial):
             return {}
         taken: dict[int, Way] = {}
         refused: dict[str, str] = {}
         for index, each in ways.items():
             self._settle_input(index, each, taken, refused)
-        if why := self._refuses(taken, f"{CROWDED}, each accepted alone"):
+        if why := self._refuses(taken, f"{self._trial}, each accepted alone"):
             refused |= self._settle_together(taken, why)
         return refused
 
@@ -41,27 +43,27 @@ class CrowdedInputs:
         def objection_to(asked: Sequence[int], taken: frozenset[int]) -> str:
             named = ", ".join(self._names[i] for i in asked)
             beside = {i: way for i, way in accepted.items() if i in taken or i in asked}
-            return self._refuses(beside, f"{CROWDED} {named}, beside {len(taken)}")
+            return self._refuses(beside, f"{self._trial} {named}, beside {len(taken)}")
 
         taken, refused = take_by_halves(
             tuple(accepted), why, frozenset(), objection_to=objection_to, is_over=lambda: False
         )
         self._note({i: way for i, way in accepted.items() if i in taken})
-        return {f"{CROWDED} {self._names[i]}": each for i, each in refused.items()}
+        return {f"{self._trial} {self._names[i]}": each for i, each in refused.items()}
 
     def _settle_input(self, index: int, ways: tuple[Way, ...], taken: dict[int, Way], refused: dict[str, str]) -> None:
         why = ""
         for number, way in enumerate(ways):
-            why = self._refuses({index: way}, f"{CROWDED} {self._names[index]}, way {number}")
+            why = self._refuses({index: way}, f"{self._trial} {self._names[index]}, way {number}")
             if not why:
                 taken[index] = way
                 return
-        refused[f"{CROWDED} {self._names[index]}"] = why
+        refused[f"{self._trial} {self._names[index]}"] = why
 
     def _refuses(self, crowds: Mapping[int, Way], what: str) -> str:
         self._note(crowds)
-        return self._objection(CROWDED, what) if crowds else ""
+        return self._objection(self._trial, what) if crowds else ""
 
     def _note(self, crowds: Mapping[int, Way]) -> None:
-        self._book.forget(CROWDED)
-        self._source.crowds = crowds
+        self._book.forget(self._trial)
+        self._source.crowds[self._trial] = crowds

@@ -26,7 +26,7 @@ from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.problem import WholeRange
-from ridgeline.tools.records.trial_names import ALONE, CROWDED, GIVEN, NOMINAL, ORDER_ONE, SCALARS, TRANSFORMED, TWEAKED
+from ridgeline.tools.records.trial_names import ALONE, CROWDS, GIVEN, NOMINAL, ORDER_ONE, SCALARS, TRANSFORMED, TWEAKED
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class Domain:
         self._settle_inputs()
         self._settle_mixtures()
         transformed = [n for n in TRANSFORMED if self._takes_trial(n)]
-        transformed += [CROWDED] if self._settle_crowds() else []
+        transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         ordered = self._tweaks_first(transformed)
         signed = self._settle_signs()
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
@@ -137,11 +137,11 @@ class Domain:
     def _objection_to(self, trial: str, what: str) -> str:
         return LOST if what in self._left_out else self._tried(what, lambda: self.objection(trial))
 
-    def _settle_crowds(self) -> bool:
+    def _settle_crowds(self, trial: str) -> bool:
         """Find out which inputs may be mostly one of their numbers, name the others, and return whether any may."""
-        inputs = CrowdedInputs(self._source, self._book, self._reference.input_names, self._objection_to)
+        inputs = CrowdedInputs(trial, self._source, self._book, self._reference.input_names, self._objection_to)
         self.skipped |= inputs.settle()
-        return bool(self._source.crowds)
+        return bool(self._source.crowds.get(trial))
 
     # ------------------------------------------------------------------------------------------------------- mixtures
 
@@ -272,7 +272,7 @@ class Domain:
             return OUTSIDE
         objection = (
             objection_to_signs(self._reference, self._book, case, self._non_finite_as_given)
-            if name in self._book.changes.signed or name == CROWDED
+            if name in self._book.changes.signed or name in CROWDS
             else ""
         )
         if objection:

@@ -29,6 +29,7 @@ from ridgeline.tools.judge.worker.inputs.structure import (
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
 from ridgeline.tools.judge.worker.inputs.transforms import lift_blocks, outlier_values, parts, row_scales, whole_range
 from ridgeline.tools.judge.worker.inputs.variation import Way
+from ridgeline.tools.records.trial_names import CROWDS
 
 _SHARE, _MOST = 8, 4
 """One in _SHARE of the sets, _MOST at most: the reference's time is that of nominal contents."""
@@ -48,6 +49,7 @@ class Distribution(StrEnum):
     FEW_SIGNS = "few_signs"
     OPPOSITE_SIGNS = "opposite_signs"
     CROWDED = "crowded"
+    CROWDED_HIGH = "crowded_high"
     ALONE = (
         "alone"  # one input is of another draw, as in the trials `alone_NAME`: in some rows wholly, in others in part
     )
@@ -114,7 +116,7 @@ class Distributed:
     traits: tuple[Traits, ...]
     generator: Callable[[str], torch.Generator]
     wholly: frozenset[int]  # the inputs of which no part may be of another draw
-    crowds: Mapping[int, Way] = field(default_factory=dict)  # the inputs that become mostly one of their numbers
+    crowds: Mapping[str, Mapping[int, Way]] = field(default_factory=dict)  # inputs that become mostly one number, by trial
 
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
@@ -126,9 +128,10 @@ class Distributed:
             other = self.another(index, i, views[i])
             generator = self.generator(f"{index}:{i}:apart")
             views[i].copy_(other if i in self.wholly else torch.where(parts(other, generator), other, views[i]))
+        crowds = self.crowds.get(kind.distribution, {})
         for i, (view, traits) in enumerate(zip(views, self.traits, strict=True)):
-            if kind.distribution is Distribution.CROWDED and i in self.crowds:
-                view.copy_(self.crowds[i](view, self.generator(f"{index}:{i}:crowded")))
+            if i in crowds:
+                view.copy_(crowds[i](view, self.generator(f"{index}:{i}:crowded")))
             if _is_changed(i, traits, kind):
                 self._change(view, traits, kind.distribution, self.generator(f"{index}:{i}"))
 
@@ -147,7 +150,7 @@ class Distributed:
 
 def _is_changed(index: int, traits: Traits, to: SetKind) -> bool:
     """Return whether an input gets another distribution, which is neither another draw nor a crowd."""
-    if to.distribution in (Distribution.ALONE, Distribution.CROWDED):
+    if to.distribution is Distribution.ALONE or to.distribution in CROWDS:
         return False
     return index in to.inputs if to.distribution in SIGNS else not traits.is_left
 

@@ -45,6 +45,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
 from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.records.trial_names import CROWDED
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 ArgumentKey = int | str
@@ -73,8 +74,8 @@ class SecretSource:
         self._draws_each: bool | None = None
         self._largest = max(t.numel() for t in first)
         self._traits = tuple(Traits.of(t, form.order) for t, form in zip(first, self._forms, strict=True))
-        self.crowds: Mapping[int, Way] = {}
-        """How inputs become mostly one of their numbers in the trial `crowded`; none until it is known which may."""
+        self.crowds: dict[str, Mapping[int, Way]] = {}
+        """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
 
     def draw_from(self, secret: bytes) -> None:
         """Draw from another secret from now on; the mixtures' weights stay, which are as secret and cost a renewal's time."""
@@ -148,23 +149,21 @@ class SecretSource:
         """Return the inputs with one large element at a secret place of some rows."""
         return self._transformed(with_outliers, label)
 
-    def crowded(self, label: str) -> Tensors:
+    def crowded(self, label: str, trial: str = CROWDED) -> Tensors:
         """Return inputs most of whose numbers are one of them: counters, capacities and degrees have to hold that."""
-        pairs = enumerate(self.nominal(label))
-        return tuple(
-            self.crowds[i](t, self._generator(f"{label}:crowded:{i}")) if i in self.crowds else t for i, t in pairs
-        )
+        pairs, crowds = enumerate(self.nominal(label)), self.crowds.get(trial, {})
+        return tuple(crowds[i](t, self._generator(f"{label}:crowded:{i}")) if i in crowds else t for i, t in pairs)
 
-    def ways_to_crowd(self) -> dict[int, tuple[Way, ...]]:
+    def ways_to_crowd(self, trial: str) -> dict[int, tuple[Way, ...]]:
         """Return the ways in which each input may be crowded, the widest first; none of what is in order or a permutation.
 
         Whole numbers come before others: only what crowds them finds a counter that is too small.
         """
-        inputs = self.nominal("crowded")
+        inputs = self.nominal(trial)
         free = [i for i, form in enumerate(self._forms) if not form.order and not form.is_permuted]
         indices = [i for i in free if self.ways.may_change(i)]
         whole_first = sorted(indices, key=lambda i: not self._forms[i].is_whole)
-        found = {i: ways_to_crowd(inputs[i], is_alike=self._forms[i].is_alike) for i in whole_first}
+        found = {i: ways_to_crowd(trial, inputs[i], is_alike=self._forms[i].is_alike) for i in whole_first}
         return {i: ways for i, ways in found.items() if ways}
 
     def _transformed(self, transform: Way, label: str) -> Tensors:

@@ -6,7 +6,7 @@ Order is the caller's affair; symmetry and structural zeros stay.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
@@ -26,6 +26,10 @@ _SCATTERED = 1 / 8  # of a row's elements
 _HANDFUL = 16  # places of a whole tensor, from one on
 _ROW_RUNS = (8, 16)  # where there are as many rows
 _COLUMN_RUNS = (2, 4)
+_COMBS = 1 / 2  # of the runs of columns: with a stride
+_TEETH = 8  # places of a comb, at least
+_LEAST_STRIDE = 1 / 3  # as a power of the longest
+_OF_POWERS = 3 / 4  # of the strides: a power of two, as lanes, threads and channels are
 _LIFTS = (3.0, 9.0)  # times the rms: of a favoured run of columns, and of one column beside that
 _OWN_SPIKES = 1 / 4  # of the runs of rows
 
@@ -87,10 +91,11 @@ def lift_blocks(
     """Add numbers of their own to runs of rows and to runs of columns (the last dimension), in place.
 
     In every run of rows a further run of columns, of any length, is far above the others, and one column of it as far
-    above that: the same column in most. The rows that this column is the place of favour another one, so that a square
-    matrix mixes slowly. Draws, and all other transforms, are alike at each place: no column is the largest in most rows,
-    large numbers never lie together, and a matrix mixes at once. Where no number is negative, none becomes so. Zeros
-    that are structure stay.
+    above that: the same column in most. Half of these runs are combs, whose columns lie a stride apart over the whole
+    row, and so do some rows that are above the others. The rows that this column is the place of favour another one, so
+    that a square matrix mixes slowly. Draws, and all other transforms, are alike at each place: no column is the largest
+    in most rows, large numbers never lie together or in one lane, and a matrix mixes at once. Where no number is
+    negative, none becomes so. Zeros that are structure stay.
     """
     count, width = view.shape[:-1].numel(), view.shape[-1]
     flat = view.view(count, width) if view.is_contiguous() else view.reshape(count, width).clone()
@@ -98,7 +103,7 @@ def lift_blocks(
     rows, columns = (_runs(size, within, generator) for size, within in ((count, _ROW_RUNS), (width, _COLUMN_RUNS)))
     # one transfer from a GPU for all of them
     draws = torch.rand(
-        1 + len(columns) + 7 * len(rows), generator=generator, device=generator.device, dtype=torch.float64
+        4 + len(columns) + 10 * len(rows), generator=generator, device=generator.device, dtype=torch.float64
     ).tolist()
     draw = iter(draws).__next__
     common = int(width * draw())
@@ -106,17 +111,26 @@ def lift_blocks(
     for first, end in columns:
         flat[:, first:end] += rms * (low + (1 - low) * draw())
     least, most = _LIFTS
+    flat[_comb(count, int(count * draw()), draw)] += rms * least
     for first, end in rows:
         is_own, own, length = draw() < _OWN_SPIKES or first <= common < end, int(width * draw()), width ** draw()
         spike, length = own if is_own else common, min(width, math.ceil(length))
         start = min(max(0, spike - int(length * draw())), width - length)
         flat[first:end] += rms * (low + (1 - low) * draw())
-        flat[first:end, start : start + length] += rms * (least + (most - least) * draw())
+        lifted = _comb(width, spike, draw) if draw() < _COMBS else slice(start, start + length)
+        flat[first:end, lifted] += rms * (least + (most - least) * draw())
         flat[first:end, spike] += rms * (least + (most - least) * draw())
     if was_zero is not None:
         flat[was_zero] = 0
     if flat.data_ptr() != view.data_ptr():
         view.copy_(flat.view(view.shape))
+
+
+def _comb(size: int, place: int, draw: Callable[[], float]) -> slice:
+    """Return places a secret stride apart, mostly a power of two, among them a given one: eight, where there are as many."""
+    stride = max(1.0, size / _TEETH) ** (_LEAST_STRIDE + (1 - _LEAST_STRIDE) * draw())
+    step = 2 ** round(math.log2(stride)) if draw() < _OF_POWERS else int(stride)
+    return slice(place % step, size, step)
 
 
 def _runs(size: int, within: tuple[int, int], generator: torch.Generator) -> list[tuple[int, int]]:

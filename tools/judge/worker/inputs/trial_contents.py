@@ -14,7 +14,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 from ridgeline.tools.judge.worker.inputs.trial_changes import TrialChanges
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.records.trial_names import (
-    CROWDED,
+    CROWDS,
     FEW_OUTLIERS,
     GIVEN,
     INTEGERS,
@@ -59,7 +59,7 @@ class TrialContents:
             "outliers": self._source.outliers,
             FEW_OUTLIERS: functools.partial(self._as_timed, to=SetKind(Distribution.OUTLIERS)),
             MIXTURE: self._as_timed,
-            CROWDED: self._source.crowded,
+            **{trial: functools.partial(self._source.crowded, trial=trial) for trial in CROWDS},
             GIVEN: self._source.given,
         }
         return draws.get(name, self._source.nominal)(name), self._parameters_of(name)

