@@ -26,7 +26,17 @@ from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.problem import WholeRange
-from ridgeline.tools.records.trial_names import ALONE, CROWDS, GIVEN, NOMINAL, ORDER_ONE, SCALARS, TRANSFORMED, TWEAKED
+from ridgeline.tools.records.trial_names import (
+    ALONE,
+    BLOCKED,
+    CROWDS,
+    GIVEN,
+    NOMINAL,
+    ORDER_ONE,
+    SCALARS,
+    TRANSFORMED,
+    TWEAKED,
+)
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 T = TypeVar("T")
@@ -86,6 +96,7 @@ class Domain:
         book.let_go()
         self._settle_inputs()
         self._settle_mixtures()
+        self._settle_lifts()
         transformed = [n for n in TRANSFORMED if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         ordered = self._tweaks_first(transformed)
@@ -136,6 +147,14 @@ class Domain:
 
     def _objection_to(self, trial: str, what: str) -> str:
         return LOST if what in self._left_out else self._tried(what, lambda: self.objection(trial))
+
+    def _settle_lifts(self) -> None:
+        """Lift no whole numbers in blocks where the reference refuses that, and name them."""
+        lifts = self._source.lifts
+        if lifts and (why := self._objection_to(BLOCKED, f"{BLOCKED}, whole numbers too")):
+            self._source.lifts = {}
+            self._book.forget(BLOCKED)
+            self.skipped |= {f"{BLOCKED} {self._reference.input_names[i]}": why for i in lifts}
 
     def _settle_crowds(self, trial: str) -> bool:
         """Find out which inputs may be mostly one of their numbers, name the others, and return whether any may."""

@@ -12,16 +12,19 @@ import torch
 from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.structure import (
     has_structural_zeros,
-    is_binary,
+    is_mask,
     is_symmetric,
     range_of_whole,
 )
 from ridgeline.tools.judge.worker.inputs.transforms import random_index
-from ridgeline.tools.judge.worker.inputs.variation import Way
-from ridgeline.tools.records.trial_names import CROWDED_HIGH
+from ridgeline.tools.judge.worker.inputs.variation import Way, with_its_rows
+from ridgeline.tools.records.trial_names import CROWDED, CROWDED_HIGH
 
 _CROWDED = 15 / 16
 """Largest share of the elements of a row that are made one number; in one secret row all may be."""
+_EIGHT_BITS = 256
+_LESS_HIGH = 1 / 4
+"""Part of that share by which rows, and columns, around the largest number have less at most."""
 _OWN_ROWS = 1 / 2
 """Share of the rows whose number is one of their own."""
 
@@ -32,8 +35,12 @@ def ways_to_crowd(trial: str, tensor: torch.Tensor, *, is_alike: bool) -> tuple[
     Of whole numbers that are always alike that is their lowest, which is valid in the place of any; their largest may not
     be. Floating-point numbers get no row of one alone, whose variance would be a rounding error.
     """
+    if tensor.numel() < 2 or (is_mask(tensor) and tensor.dtype != torch.bool and is_symmetric(tensor)):
+        return ()
+    if is_mask(tensor):
+        return _ways_of_masks(tensor) if trial == CROWDED else (_crowded_high,)
     is_whole = range_of_whole(tensor) is not None
-    if tensor.numel() < 2 or not (is_whole or tensor.is_floating_point() and not _has_structure(tensor)):
+    if not is_whole and (not tensor.is_floating_point() or _has_structure(tensor)):
         return ()
     if trial == CROWDED_HIGH:
         return () if is_whole and is_alike else (_crowded_high,)
@@ -43,8 +50,25 @@ def ways_to_crowd(trial: str, tensor: torch.Tensor, *, is_alike: bool) -> tuple[
     return tuple(functools.partial(_crowded, has_row=has_row, has_lowest=is_alike) for has_row in has_rows)
 
 
+def _ways_of_masks(mask: torch.Tensor) -> tuple[Way, ...]:
+    """Return the ways to make rows of a mask mostly set or clear: one of them wholly clear and one wholly set, or either."""
+    wholly = ((0, 1), (1,), (0,), ()) if mask.dim() > 1 and mask.shape[:-1].numel() > 1 else ((),)
+    return tuple(functools.partial(_crowded_mask, wholly=each) for each in wholly)
+
+
+def _crowded_mask(mask: torch.Tensor, generator: torch.Generator, *, wholly: tuple[int, ...]) -> torch.Tensor:
+    """Return a mask whose rows are mostly set or mostly clear, and secret ones wholly so."""
+    is_set = mask != 0
+    changed = with_its_rows(_crowded(is_set, generator, has_row=False, has_lowest=False), is_set)
+    rows = changed.view(-1, changed.shape[-1])
+    places = torch.randperm(len(rows), generator=generator, device=generator.device)
+    for place, value in zip(places, wholly, strict=False):
+        rows[place] = bool(value)
+    return changed.to(mask.dtype)
+
+
 def _has_structure(tensor: torch.Tensor) -> bool:
-    return not is_finite(tensor) or is_binary(tensor) or is_symmetric(tensor) or has_structural_zeros(tensor)
+    return not is_finite(tensor) or is_symmetric(tensor) or has_structural_zeros(tensor)
 
 
 def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool, has_lowest: bool) -> torch.Tensor:
@@ -69,9 +93,26 @@ def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool,
 
 
 def _crowded_high(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return numbers that are mostly the largest of them all, in every row."""
-    is_largest = torch.rand(tensor.shape, generator=generator, device=generator.device) < _CROWDED
-    return torch.where(is_largest, tensor.max(), tensor)
+    """Return numbers that are mostly the largest of them all, in every row and column, to another share in each.
+
+    Means with one share would be nearly one number, of which last bits decide the rest. Of floating-point numbers that has eight significant bits: where nearly all are one, all have one rounding error, and a
+    sum of them is as far off as a single one.
+    """
+    shape = tensor.shape if tensor.dim() > 1 else (1, *tensor.shape)
+    row, column = (
+        1 - _LESS_HIGH * torch.rand(each, generator=generator, device=generator.device) ** 2
+        for each in ((*shape[:-1], 1), shape[-1:])
+    )
+    most = (_CROWDED * row * column).view(tensor.shape)
+    is_largest = torch.rand(tensor.shape, generator=generator, device=generator.device) < most
+    largest = tensor.max()
+    return torch.where(is_largest, _with_few_bits(largest) if tensor.is_floating_point() else largest, tensor)
+
+
+def _with_few_bits(value: torch.Tensor) -> torch.Tensor:
+    """Return the next number below, or equal, of eight significant bits."""
+    mantissa, exponent = torch.frexp(value.double())
+    return torch.ldexp(torch.floor(mantissa * _EIGHT_BITS) / _EIGHT_BITS, exponent).to(value.dtype)
 
 
 def _nearest_to_zero(tensor: torch.Tensor) -> torch.Tensor:

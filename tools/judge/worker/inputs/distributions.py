@@ -27,7 +27,14 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     mirrored,
 )
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
-from ridgeline.tools.judge.worker.inputs.transforms import lift_blocks, outlier_values, parts, row_scales, whole_range
+from ridgeline.tools.judge.worker.inputs.transforms import (
+    lift_blocks,
+    lift_whole,
+    outlier_values,
+    parts,
+    row_scales,
+    whole_range,
+)
 from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.records.trial_names import CROWDS
 
@@ -116,7 +123,12 @@ class Distributed:
     traits: tuple[Traits, ...]
     generator: Callable[[str], torch.Generator]
     wholly: frozenset[int]  # the inputs of which no part may be of another draw
-    crowds: Mapping[str, Mapping[int, Way]] = field(default_factory=dict)  # inputs that become mostly one number, by trial
+    lifts: Mapping[int, int] = field(
+        default_factory=dict
+    )  # inputs of whole numbers that are lifted, with their largest
+    crowds: Mapping[str, Mapping[int, Way]] = field(
+        default_factory=dict
+    )  # inputs that become mostly one number, by trial
 
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
@@ -132,6 +144,8 @@ class Distributed:
         for i, (view, traits) in enumerate(zip(views, self.traits, strict=True)):
             if i in crowds:
                 view.copy_(crowds[i](view, self.generator(f"{index}:{i}:crowded")))
+            if i in self.lifts and kind.distribution is Distribution.BLOCKED:
+                lift_whole(view, self.generator(f"{index}:{i}"), high=self.lifts[i])
             if _is_changed(i, traits, kind):
                 self._change(view, traits, kind.distribution, self.generator(f"{index}:{i}"))
 

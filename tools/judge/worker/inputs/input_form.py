@@ -7,6 +7,7 @@ from typing import Self
 
 import torch
 
+from ridgeline.tools.judge.worker.inputs.padding import are_padded
 from ridgeline.tools.judge.worker.inputs.structure import are_distinct, common_order, have_same_values, is_mask
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
@@ -21,6 +22,7 @@ class InputForm:
     is_whole: bool  # integers and bools
     is_distinct: bool  # whole numbers none of which occurs twice
     is_permuted: bool  # such numbers, the same ones in every draw, in no order
+    is_padded: bool  # floating-point numbers and zeros at places that differ between draws
 
     @classmethod
     def of(cls, first: torch.Tensor, second: torch.Tensor) -> Self:
@@ -36,6 +38,7 @@ class InputForm:
             is_whole=is_whole,
             is_distinct=is_distinct,
             is_permuted=is_distinct and not order and have_same_values(first, second),
+            is_padded=not is_both_mask and not order and are_padded(first, second),
         )
 
     @property
@@ -51,4 +54,9 @@ class InputForm:
     @property
     def needs_ways(self) -> bool:
         """Return whether it has to be changed beyond what `get_inputs` does."""
-        return self.is_alike or self.is_whole or self.is_mask
+        return self.is_alike or self.is_whole or self.is_mask or self.is_padded
+
+    @property
+    def may_be_lifted(self) -> bool:
+        """Return whether it is whole numbers of which a larger one may take any other's place: scores, pixels, labels."""
+        return self.is_whole and not (self.is_alike or self.is_mask or self.order or self.is_distinct)

@@ -10,6 +10,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
+from ridgeline.tools.judge.worker.inputs.padding import ways_of_zeros
 from ridgeline.tools.judge.worker.inputs.permutations import with_two_exchanged
 from ridgeline.tools.judge.worker.inputs.variation import Way, ways_beyond, ways_to_vary, with_part_changed
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
@@ -104,6 +105,8 @@ class InputWays:
 def _ways_of(form: InputForm, draws: tuple[torch.Tensor, torch.Tensor]) -> tuple[Way, ...]:
     if form.is_alike:
         return ways_to_vary(draws[0], form.order)
+    if form.is_padded:
+        return (*ways_of_zeros(), _as_drawn)
     return (*ways_beyond(draws), _as_drawn)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from ridgeline.tools.judge.worker.inputs.permutations import mixed_up, with_two_exchanged
-from ridgeline.tools.judge.worker.inputs.structure import are_distinct, is_binary, mirrored, order_of
+from ridgeline.tools.judge.worker.inputs.structure import are_distinct, in_order, is_binary, mirrored, order_of
 from ridgeline.tools.judge.worker.inputs.transforms import random_index, with_one_slice
 from ridgeline.tools.judge.worker.inputs.variation import (
     FACTORS,
@@ -47,12 +47,20 @@ class ParameterWay:
     draw: Way
     with_slice: Change
     with_element: Change
+    is_free: bool = False  # values of any size around the tensor's own, not within a bound
 
 
 def ways_at_first(tensor: torch.Tensor, *, is_buffer: bool) -> tuple[ParameterWay, ...]:
-    """Return the ways that are known without looking at floating values closely: random ones; those of whole numbers."""
+    """Return the ways that are known without looking at floating values closely: random ones; those of whole numbers.
+
+    Buffers in order stay so: edges and levels are sought by bisection, by what no longer means anything without an order.
+    Parameters do not: training keeps none.
+    """
     if tensor.is_floating_point():
-        return (RANDOM,) if _may_be_random(tensor, is_buffer=is_buffer) else ()
+        if not _may_be_random(tensor, is_buffer=is_buffer):
+            return ()
+        order = order_of(tensor) if is_buffer else 0
+        return (_in_order(order), *ways_after_random(tensor)) if order else (RANDOM,)
     return _ways_of_whole(tensor) if _is_whole(tensor) else ()
 
 
@@ -69,11 +77,11 @@ def ways_after_random(tensor: torch.Tensor) -> tuple[ParameterWay, ...]:
             _wholly(_mixed_up_on_both_sides),
         )
     order = order_of(tensor)
-    in_order = (functools.partial(moved, order=order),) if order and has_room(tensor, order) else ()
+    between = (functools.partial(moved, order=order),) if order and has_room(tensor, order) else ()
     scalings = tuple(functools.partial(scaled, factors=factors) for factors in FACTORS)
     single = tensor.dim() == 0
     return (
-        *map(_by_element, (*in_order, *scalings)),
+        *map(_by_element, (*between, *scalings)),
         *(() if single else (_by_element(mixed_rows), _wholly(mixed_up))),
     )
 
@@ -206,5 +214,25 @@ def _wholly(way: Way) -> ParameterWay:
     return ParameterWay(draw=way, with_slice=_other, with_element=_other)
 
 
-RANDOM = ParameterWay(draw=_randomized, with_slice=with_one_slice, with_element=_with_one_moved)
+def _randomized_in_order(tensor: torch.Tensor, generator: torch.Generator, *, order: int) -> torch.Tensor:
+    return in_order(_randomized(tensor, generator), order)
+
+
+def _with_one_between(tensor: torch.Tensor, _other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return a tensor in order with one element anywhere between its neighbours, an end between its neighbour and itself."""
+    changed, place = tensor.clone(), random_index(tensor.shape, generator)
+    row = tensor[place[:-1]]
+    before, after = row[max(0, place[-1] - 1)], row[min(len(row) - 1, place[-1] + 1)]
+    changed[place] = torch.lerp(
+        before, after, torch.rand((), generator=generator, device=generator.device).to(row.dtype)
+    )
+    return changed
+
+
+def _in_order(order: int) -> ParameterWay:
+    draw = functools.partial(_randomized_in_order, order=order)
+    return ParameterWay(draw=draw, with_slice=_with_one_between, with_element=_with_one_between, is_free=True)
+
+
+RANDOM = ParameterWay(draw=_randomized, with_slice=with_one_slice, with_element=_with_one_moved, is_free=True)
 """Random values around a tensor's own; positive ones stay positive."""

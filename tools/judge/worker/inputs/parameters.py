@@ -22,6 +22,7 @@ from ridgeline.tools.judge.worker.inputs.parameter_ways import (
     ways_at_first,
 )
 from ridgeline.tools.judge.worker.inputs.signs import have_one_sign
+from ridgeline.tools.judge.worker.inputs.structure import in_order, order_of
 
 SMALL = 0.02
 """A tensor is small when its rms is below this part of order one: a branch behind it may be below every gate."""
@@ -55,6 +56,7 @@ class ParameterSource:
         ways = {n: ways_at_first(t, is_buffer=n in buffers) for n, t in arguments.items()}
         self._ways = {n: each for n, each in ways.items() if each}
         self._arguments = tuple(arguments)
+        self._orders = {n: order for n in self._ways if n in buffers and (order := order_of(defaults[n]))}
         self._only: frozenset[str] | None = None
 
     @property
@@ -126,8 +128,12 @@ class ParameterSource:
         What may not be random has none: a bound that the reference asserts is one of its size.
         """
         values = self.random("size")
-        factors = {n: _factor_to_order_one(values[n]) for n in self.varied if self._is_random(n)}
+        factors = {n: _factor_to_order_one(values[n]) for n in self.varied if self._ways[n][0].is_free}
         return {n: factor for n, factor in factors.items() if factor > 1 / SMALL}
+
+    def in_their_order(self, values: Mapping[str, torch.Tensor]) -> Values:
+        """Return the values, those of buffers that the model makes in order as it does."""
+        return {n: in_order(t, self._orders.get(n, 0)) for n, t in values.items()}
 
     def of_order_one(self, label: str) -> Values:
         """Return random values, the small ones times what brings them to order one."""

@@ -24,7 +24,7 @@ from ridgeline.tools.judge.worker.inputs.distributions import Distributed, SetKi
 from ridgeline.tools.judge.worker.inputs.input_ways import Change, InputWays
 from ridgeline.tools.judge.worker.inputs.parameters import SMALL, ParameterSource
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
-from ridgeline.tools.judge.worker.inputs.structure import in_order
+from ridgeline.tools.judge.worker.inputs.structure import in_order, range_of_whole
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
     OFFSETS,
     WEIGHTS,
@@ -36,6 +36,7 @@ from ridgeline.tools.judge.worker.inputs.timed_sets import (
 )
 from ridgeline.tools.judge.worker.inputs.transforms import (
     blocked,
+    lifted_whole,
     row_scaled,
     shifted,
     whole_numbers,
@@ -73,6 +74,12 @@ class SecretSource:
         self._maps = {i: t for i, (t, form) in enumerate(zip(first, self._forms, strict=True)) if form.is_map}
         self._draws_each: bool | None = None
         self._largest = max(t.numel() for t in first)
+        self.lifts = {
+            i: range_of[1]
+            for i, form in enumerate(self._forms)
+            if form.may_be_lifted and (range_of := range_of_whole(first[i])) and first[i].dim()
+        }
+        """The inputs of whole numbers that are lifted in blocks, with their largest."""
         self._traits = tuple(Traits.of(t, form.order) for t, form in zip(first, self._forms, strict=True))
         self.crowds: dict[str, Mapping[int, Way]] = {}
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
@@ -139,7 +146,9 @@ class SecretSource:
 
     def blocked(self, label: str) -> Tensors:
         """Return the inputs with numbers of their own added to runs of rows and columns: some columns far above others."""
-        return self._transformed(blocked, label)
+        generator = self._generator(label + ":whole")
+        pairs = enumerate(self._transformed(blocked, label))
+        return tuple(lifted_whole(t, generator, high=self.lifts[i]) if i in self.lifts else t for i, t in pairs)
 
     def integers(self, label: str) -> Tensors:
         """Return small whole numbers of the same sign and range as the inputs."""
@@ -195,7 +204,7 @@ class SecretSource:
     ) -> dict[str, torch.Tensor]:
         """Return parameters and buffers with the chosen ones' signs as the trial has them."""
         generator, change = self._generator(label + ":parameter signs"), SIGNS[trial]
-        return {n: change(t, generator) if n in chosen else t for n, t in values.items()}
+        return self.weights.in_their_order({n: change(t, generator) if n in chosen else t for n, t in values.items()})
 
     # ------------------------------------------------------------------------------------------------------ timed sets
 
@@ -226,6 +235,7 @@ class SecretSource:
             traits=tuple(left),
             generator=generator,
             crowds=self.crowds,
+            lifts=self.lifts,
             wholly=frozenset(i for i, t in enumerate(left) if t.is_symmetric or t.order or self._forms[i].is_distinct),
         )
 

@@ -31,6 +31,7 @@ _TEETH = 8  # places of a comb, at least
 _LEAST_STRIDE = 1 / 3  # as a power of the longest
 _OF_POWERS = 3 / 4  # of the strides: a power of two, as lanes, threads and channels are
 _LIFTS = (3.0, 9.0)  # times the rms: of a favoured run of columns, and of one column beside that
+_NEAR = 1024  # whole numbers are lifted to within this part of their distance from the largest
 _OWN_SPIKES = 1 / 4  # of the runs of rows
 
 
@@ -124,6 +125,33 @@ def lift_blocks(
         flat[was_zero] = 0
     if flat.data_ptr() != view.data_ptr():
         view.copy_(flat.view(view.shape))
+
+
+def lift_whole(view: torch.Tensor, generator: torch.Generator, *, high: int) -> None:
+    """Bring whole numbers near their largest in a run of columns, or in a comb, of every run of rows, in place.
+
+    They stay within their range, so that labels, pixels and indices remain such.
+    """
+    count, width = view.shape[:-1].numel(), view.shape[-1]
+    flat = view.reshape(count, width)
+    rows = _runs(count, _ROW_RUNS, generator)
+    draws = torch.rand(5 * len(rows), generator=generator, device=generator.device, dtype=torch.float64).tolist()
+    draw = iter(draws).__next__
+    for first, end in rows:
+        place, length = int(width * draw()), math.ceil(width ** draw())
+        start = min(place, width - length)
+        part = flat[first:end, _comb(width, place, draw) if draw() < _COMBS else slice(start, start + length)]
+        below = torch.div(high - part.long(), _NEAR, rounding_mode="floor")
+        part.copy_((high - below).to(part.dtype))
+    if flat.data_ptr() != view.data_ptr():
+        view.copy_(flat.view(view.shape))
+
+
+def lifted_whole(tensor: torch.Tensor, generator: torch.Generator, *, high: int) -> torch.Tensor:
+    """Return whole numbers lifted in blocks: see `lift_whole`."""
+    changed = tensor.clone()
+    lift_whole(changed, generator, high=high)
+    return changed
 
 
 def _comb(size: int, place: int, draw: Callable[[], float]) -> slice:

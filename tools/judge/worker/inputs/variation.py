@@ -162,7 +162,7 @@ def _with_one(tensor: torch.Tensor, value: float, generator: torch.Generator) ->
     return flat.view(tensor.shape)
 
 
-def _with_rows(changed: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def with_its_rows(changed: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Return a changed mask whose rows are all set, or all clear, only where they were so before.
 
     A softmax over nothing is NaN, by chance: a reference takes some draws then, and refuses others.
@@ -184,15 +184,15 @@ def _chosen(tensor: torch.Tensor, generator: torch.Generator, share: float) -> t
 
 
 def _flipped(tensor: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
-    return _with_rows(tensor ^ _chosen(tensor, generator, share), tensor)
+    return with_its_rows(tensor ^ _chosen(tensor, generator, share), tensor)
 
 
 def _with_more(tensor: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
-    return _with_rows(tensor | _chosen(tensor, generator, share), tensor)
+    return with_its_rows(tensor | _chosen(tensor, generator, share), tensor)
 
 
 def _with_fewer(tensor: torch.Tensor, generator: torch.Generator, *, share: float) -> torch.Tensor:
-    return _with_rows(tensor & ~_chosen(tensor, generator, share), tensor)
+    return with_its_rows(tensor & ~_chosen(tensor, generator, share), tensor)
 
 
 def _as_numbers(tensor: torch.Tensor, generator: torch.Generator, *, way: Way) -> torch.Tensor:

@@ -14,6 +14,7 @@ from ridgeline.tools.judge.worker.domain.domain import Domain
 from ridgeline.tools.judge.worker.domain.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.inputs.structure import order_of
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import GIVEN, NOMINAL, TWEAKED
 
@@ -257,3 +258,21 @@ def test_a_parameter_that_loses_the_gpu_is_left_out_the_next_time(monkeypatch: p
         lost.clear()
     found = Found(init, body, left_out)
     assert not found.settled().not_varied and found.changed_share("weight") == 1 and found.changed_share("rate") > 0
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_levels_in_a_buffer_stay_in_order_and_one_made_a_parameter_does_not(sign: int) -> None:
+    """What is sought by bisection among levels that no order holds together depends on the way it is sought."""
+    levels = f"{sign} * torch.linspace(0.01, 0.9, 12)"
+    found = Found(
+        f"self.register_buffer('levels', {levels}); self.weight = nn.Parameter({levels})",
+        "return torch.bucketize(x, self.levels) + 0 * self.weight.sum()",
+    )
+    assert not found.settled().not_varied
+    for label in map(str, range(10)):
+        drawn = found.weights.random(label)
+        signed = found.source.parameters_with_signs(drawn, "mixed_signs", frozenset({"levels"}), label)
+        placed = found.weights.with_one_place("levels", drawn["levels"], found.weights.random("b")["levels"], label)
+        assert all(order_of(each) == sign for each in (drawn["levels"], signed["levels"], placed))
+        assert int((placed != drawn["levels"]).sum()) == 1 and found.changed_share("levels", label) == 1
+        assert (signed["levels"] * sign < 0).any() and order_of(drawn["weight"]) == 0

@@ -111,6 +111,26 @@ def test_most_sets_of_few_rows_hold_the_largest_numbers_in_one_block_or_lane(
 ) -> None:
     hidden = 0
     for seed in range(60):
-        x = blocked(torch.randn(8, 8192, generator=torch.Generator().manual_seed(seed)), torch.Generator().manual_seed(seed))
+        x = blocked(
+            torch.randn(8, 8192, generator=torch.Generator().manual_seed(seed)), torch.Generator().manual_seed(seed)
+        )
         hidden += torch.equal(relying(x), x.topk(8).values)
     assert hidden <= 12  # of 60
+
+
+def test_whole_numbers_hold_their_largest_together_within_their_range() -> None:
+    found = made("scores", "torch.randint(0, 1 << 24, (8, 8192), dtype=torch.int32)", "return scores.topk(8).values")
+    given, hidden = found.source.given("a")[0], 0
+    for seed in range(10):
+        for scores in lifted(found, seed):
+            assert int(scores.min()) >= 0 and int(scores.max()) < 1 << 24
+            hidden += torch.equal(five_of_each_block(scores), scores.topk(8).values)
+    assert torch.equal(five_of_each_block(given), given.topk(8).values) and hidden <= 6  # of 20
+
+
+def test_whole_numbers_that_the_reference_refuses_lifted_are_named_and_the_others_are_lifted() -> None:
+    bound = "assert int((labels == 99).sum(-1).max()) < 30"
+    found = made("x, labels", "torch.randn(8, 512), torch.randint(0, 100, (8, 512))", bound, "return x * labels")
+    assert BLOCKED in found.domain.names and "blocked labels" in found.domain.skipped
+    x, labels = found.source.blocked("a")
+    assert float(x.max()) > 8 and int((labels == 99).sum(-1).max()) < 30

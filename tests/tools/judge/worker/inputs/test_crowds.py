@@ -7,7 +7,7 @@ import torch
 from tests.tools.judge.worker.made import Made, made
 
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
-from ridgeline.tools.records.trial_names import CROWDED
+from ridgeline.tools.records.trial_names import CROWDED, CROWDED_HIGH
 
 PIXELS = "torch.randint(0, 256, (16, 512), dtype=torch.uint8)"
 COUNT = "return torch.zeros(16, 256).scatter_add_(1, pixels.long(), torch.ones(16, 512))"
@@ -65,3 +65,27 @@ def test_floats_are_mostly_one_of_them_but_no_row_is_one_alone() -> None:
 )
 def test_permutations_order_and_structure_are_not_crowded(inputs: str) -> None:
     assert CROWDED not in made("a", inputs, "return a * 2.0").domain.names
+
+
+@pytest.mark.parametrize("inputs", ["torch.randint(0, 256, (320, 64), dtype=torch.uint8)", "torch.randn(320, 64)"])
+def test_every_column_is_mostly_the_largest_number_in_a_trial_of_its_own(inputs: str) -> None:
+    """Sums along any dimension need room for it, and so do counts of the whole."""
+    found = made("x", inputs, "return x.double().sum(0)")
+    views = tuple(map(torch.empty_like, found.source.given("a")))
+    timed = found.source.timed_set("timed", views, 1, SetKind(Distribution.CROWDED_HIGH))[0]
+    assert CROWDED_HIGH in found.domain.names and not found.domain.skipped
+    for x in (found.book.contents.of(CROWDED_HIGH)[0][0], timed):
+        numbers, counts = torch.unique(x, return_counts=True)
+        most = numbers[counts.argmax()]
+        assert int(counts.max()) > 0.75 * x.numel() and float(most) > 0.99 * float(x.max())
+        assert float((x == most).float().mean(0).min()) > 0.5
+
+
+def test_a_mask_has_a_clear_row_and_a_full_one_where_the_reference_takes_them() -> None:
+    draws = "torch.randn(32, 64), torch.rand(32, 64) < 0.5"
+    taken = made("x, mask", draws, "return (x * mask).sum(-1) / mask.sum(-1).clamp_min(1)")
+    mask = taken.book.contents.of(CROWDED)[0][1]
+    assert not taken.domain.skipped and bool(mask.all(-1).any()) and bool((~mask).all(-1).any())
+    refused = made("x, mask", draws, "return x.masked_fill(~mask, -torch.inf).softmax(-1)")
+    mask = refused.book.contents.of(CROWDED)[0][1]
+    assert not refused.domain.skipped and bool(mask.all(-1).any()) and bool(mask.any(-1).all())
