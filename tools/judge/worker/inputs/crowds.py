@@ -22,7 +22,6 @@ from ridgeline.tools.records.trial_names import CROWDED, CROWDED_HIGH
 
 _CROWDED = 15 / 16
 """Largest share of the elements of a row that are made one number; in one secret row all may be."""
-_EIGHT_BITS = 256
 _LESS_HIGH = 1 / 4
 """Part of that share by which rows, and columns, around the largest number have less at most."""
 _OWN_ROWS = 1 / 2
@@ -33,7 +32,7 @@ def ways_to_crowd(trial: str, tensor: torch.Tensor, *, is_alike: bool) -> tuple[
     """Return the ways to make most of an input's numbers one of them, the widest first; none where structure forbids it.
 
     Of whole numbers that are always alike that is their lowest, which is valid in the place of any; their largest may not
-    be. Floating-point numbers get no row of one alone, whose variance would be a rounding error.
+    be. Floating-point numbers get no row of one alone, whose variance would be a rounding error: two stay as they are.
     """
     if tensor.numel() < 2 or (is_mask(tensor) and tensor.dtype != torch.bool and is_symmetric(tensor)):
         return ()
@@ -86,6 +85,8 @@ def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool,
     shares = torch.rand((*tensor.shape[:-1], 1), generator=generator, device=generator.device)
     most = _CROWDED * (1 - shares * shares) if tensor.dim() > 1 else _CROWDED
     is_one = torch.rand(tensor.shape, generator=generator, device=generator.device) < most
+    if tensor.is_floating_point():
+        is_one.scatter_(-1, _two_places(tensor, generator), value=False)
     changed = torch.where(is_one, value, tensor)
     if has_row:
         changed[random_index(tensor.shape[:-1], generator)] = _nearest_to_zero(tensor)
@@ -95,8 +96,8 @@ def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool,
 def _crowded_high(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return numbers that are mostly the largest of them all, in every row and column, to another share in each.
 
-    Means with one share would be nearly one number, of which last bits decide the rest. Of floating-point numbers that has eight significant bits: where nearly all are one, all have one rounding error, and a
-    sum of them is as far off as a single one.
+    Means with one share would be nearly one number, of which last bits decide the rest. Of floating-point numbers the
+    largest has eight significant bits: with one rounding error of nearly all, a sum would be as far off as a single one.
     """
     shape = tensor.shape if tensor.dim() > 1 else (1, *tensor.shape)
     row, column = (
@@ -105,14 +106,24 @@ def _crowded_high(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
     )
     most = (_CROWDED * row * column).view(tensor.shape)
     is_largest = torch.rand(tensor.shape, generator=generator, device=generator.device) < most
+    if tensor.is_floating_point():
+        is_largest.scatter_(-1, _two_places(tensor, generator), value=False)
     largest = tensor.max()
     return torch.where(is_largest, _with_few_bits(largest) if tensor.is_floating_point() else largest, tensor)
+
+
+def _two_places(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return two secret places of each row."""
+    width, rows = tensor.shape[-1], (*tensor.shape[:-1], 1)
+    first = torch.randint(width, rows, generator=generator, device=generator.device)
+    away = torch.randint(1, max(2, width), rows, generator=generator, device=generator.device)
+    return torch.cat((first, (first + away) % width), -1)
 
 
 def _with_few_bits(value: torch.Tensor) -> torch.Tensor:
     """Return the next number below, or equal, of eight significant bits."""
     mantissa, exponent = torch.frexp(value.double())
-    return torch.ldexp(torch.floor(mantissa * _EIGHT_BITS) / _EIGHT_BITS, exponent).to(value.dtype)
+    return torch.ldexp(torch.floor(mantissa * 2**8) / 2**8, exponent).to(value.dtype)
 
 
 def _nearest_to_zero(tensor: torch.Tensor) -> torch.Tensor:

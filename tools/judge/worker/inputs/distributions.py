@@ -26,6 +26,7 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     is_symmetric,
     mirrored,
 )
+from ridgeline.tools.judge.worker.inputs.symmetry import along_a_line
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
 from ridgeline.tools.judge.worker.inputs.transforms import (
     lift_blocks,
@@ -204,7 +205,9 @@ def _scale_rows(view: torch.Tensor, traits: Traits, generator: torch.Generator) 
 
 
 def _lift_blocks(view: torch.Tensor, traits: Traits, generator: torch.Generator) -> None:
-    if not traits.is_symmetric:
+    if traits.is_symmetric:
+        view.copy_(along_a_line(view, generator))
+    else:
         lift_blocks(view, generator, rms=traits.rms, has_negative=traits.low < 0, has_zeros=traits.has_zeros)
 
 

@@ -7,6 +7,7 @@ shape either: on padding that is always at a row's end, on rows that are never e
 from __future__ import annotations
 
 import functools
+import itertools
 
 import torch
 
@@ -14,7 +15,7 @@ from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, 
 from ridgeline.tools.judge.worker.inputs.variation import Way
 
 _ROWS = 1 / 16
-"""Share of the rows (the last dimension) that are emptied where they hold something, and filled where they hold nothing."""
+"""Share of the rows (the last dimension) that are emptied, and share of those that are filled."""
 _ELEMENTS = 1 / 16
 
 
@@ -22,30 +23,29 @@ def are_padded(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Return whether two draws of floating-point numbers have many zeros, each at places of its own."""
     if not first.is_floating_point() or first.dim() == 0 or is_symmetric(first):
         return False
-    return (
-        has_structural_zeros(first) and has_structural_zeros(second) and not torch.equal(first == 0, second == 0)
-    )  # fmt: skip
+    have_zeros = has_structural_zeros(first) and has_structural_zeros(second)
+    return have_zeros and not torch.equal(first == 0, second == 0)
 
 
 def ways_of_zeros() -> tuple[Way, ...]:
-    """Return the ways to place zeros anew, the widest first: some more and some fewer; only more."""
-    return tuple(functools.partial(_other_zeros, fills=fills) for fills in (True, False))
+    """Return the ways to place zeros anew, the widest first: more and fewer, or only more, each with empty rows or without."""
+    kinds = itertools.product((True, False), repeat=2)
+    return tuple(functools.partial(_other_zeros, fills=fills, empties=empties) for fills, empties in kinds)
 
 
-def _other_zeros(tensor: torch.Tensor, generator: torch.Generator, *, fills: bool) -> torch.Tensor:
+def _other_zeros(tensor: torch.Tensor, generator: torch.Generator, *, fills: bool, empties: bool) -> torch.Tensor:
     """Return the tensor with zeros in place of some numbers, and, where it `fills`, its own numbers in place of some zeros."""
     is_zero = tensor == 0
-    rows = _random((*tensor.shape[:-1], 1), generator) < _ROWS
-    elements = _random(tensor.shape, generator) < _ELEMENTS
-    is_empty = is_zero.all(-1, keepdim=True)
-    changed = torch.where((rows & ~is_empty) | (elements & ~is_zero), 0, tensor)
+    drawn, elements = _random((*tensor.shape[:-1], 1), generator), _random(tensor.shape, generator) < _ELEMENTS
+    is_emptied, is_filled = drawn < _ROWS * (empties and tensor.dim() > 1), drawn > 1 - _ROWS
+    changed = torch.where(is_emptied | elements, 0, tensor)
     if not fills:
         return changed
     numbers = tensor[~is_zero]
     if not numbers.numel():
         return changed
     places = torch.randint(numbers.numel(), tensor.shape, generator=generator, device=generator.device)
-    return torch.where((rows & is_empty) | (elements & is_zero), numbers[places], changed)
+    return torch.where(is_zero & (is_filled | elements), numbers[places], changed)
 
 
 def _random(shape: torch.Size | tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

@@ -164,12 +164,12 @@ class SecretSource:
         return tuple(crowds[i](t, self._generator(f"{label}:crowded:{i}")) if i in crowds else t for i, t in pairs)
 
     def ways_to_crowd(self, trial: str) -> dict[int, tuple[Way, ...]]:
-        """Return the ways in which each input may be crowded, the widest first; none of what is in order or a permutation.
+        """Return the ways in which each input may be crowded, the widest first; none of what is in order or distinct.
 
         Whole numbers come before others: only what crowds them finds a counter that is too small.
         """
         inputs = self.nominal(trial)
-        free = [i for i, form in enumerate(self._forms) if not form.order and not form.is_permuted]
+        free = [i for i, form in enumerate(self._forms) if not form.order and not form.is_distinct]
         indices = [i for i in free if self.ways.may_change(i)]
         whole_first = sorted(indices, key=lambda i: not self._forms[i].is_whole)
         found = {i: ways_to_crowd(trial, inputs[i], is_alike=self._forms[i].is_alike) for i in whole_first}

@@ -18,6 +18,9 @@ _GROUPS = 256
 """Secret groups whose members are all pairs, of two members at least: more than two keep pairs seen beside long rows."""
 _LEAST_CORRELATED = 0.8
 _LESS = 0.5  # of the share, in half of the draws
+_LINE = (8.0, 32.0)
+"""Range of a line's length, over which the links of two rows lose a factor e at each unit."""
+_UNEVEN = 4  # gaps are powers of uniform numbers: few are most of the line
 _ROUNDING = 8  # last bits by which an element may be beyond what its diagonal allows
 
 
@@ -61,6 +64,19 @@ def scaled_in_pairs(tensor: torch.Tensor, generator: torch.Generator, *, factors
     row, column = torch.randint(tensor.shape[-1], (2,), generator=generator, device=generator.device)
     drawn[..., row, column] = drawn[..., column, row] = least
     return tensor * drawn.to(tensor.dtype)
+
+
+def along_a_line(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return A * K by elements, K_ij = exp(-|p_i - p_j|) for secret places p on a line, in their order.
+
+    Only neighbours are linked then, and where two places are far from each other two blocks are: a matrix made of it mixes
+    slowly. K is positive definite with a diagonal of ones, so by Schur's theorem the product is as definite as A.
+    """
+    shortest, longest = _LINE
+    length = shortest + (longest - shortest) * torch.rand((), generator=generator, device=generator.device)
+    gaps = torch.rand(tensor.shape[-1], generator=generator, device=generator.device, dtype=torch.float64) ** _UNEVEN
+    places = gaps.cumsum(0) * (length / gaps.sum())
+    return tensor * torch.exp(-(places.unsqueeze(-1) - places).abs()).to(tensor.dtype)
 
 
 def with_one_pair(tensor: torch.Tensor, index: tuple[int, ...], generator: torch.Generator) -> torch.Tensor | None:

@@ -13,7 +13,7 @@ import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric, mirrored
-from ridgeline.tools.judge.worker.inputs.symmetry import with_one_pair
+from ridgeline.tools.judge.worker.inputs.symmetry import along_a_line, with_one_pair
 
 _ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
 _INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
@@ -77,9 +77,11 @@ def whole_range(low: float, high: float) -> tuple[int, int]:
 
 
 def blocked(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return the tensor lifted in blocks: see `lift_blocks`. A mask and a symmetric matrix stay as they are."""
-    if tensor.dim() == 0 or tensor.numel() == 0 or is_binary(tensor) or is_symmetric(tensor):
+    """Return the tensor lifted in blocks: see `lift_blocks`. A mask stays, a symmetric matrix keeps neighbours alone."""
+    if tensor.dim() == 0 or tensor.numel() == 0 or is_binary(tensor):
         return tensor
+    if is_symmetric(tensor):
+        return along_a_line(tensor, generator)
     changed = tensor.clone()
     has_zeros = has_structural_zeros(tensor)
     lift_blocks(changed, generator, rms=_rms(tensor), has_negative=bool((tensor < 0).any()), has_zeros=has_zeros)

@@ -7,7 +7,7 @@ import torch
 from tests.tools.judge.worker.made import N_SETS, made
 
 from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, with_secret_pairs
-from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
+from ridgeline.tools.judge.worker.inputs.transforms import blocked, with_one_run
 
 SIZE = 1024
 COVARIANCE = f"torch.exp(-(torch.arange({SIZE}.)[:, None] - torch.arange({SIZE}.)).abs() / 64)"
@@ -81,3 +81,22 @@ def test_a_run_of_a_symmetric_matrix_is_a_secret_pair(matrix: str) -> None:
         assert int(torch.linalg.cholesky_ex(changed.double()).info) == 0
     if matrix == DISTANCES:
         assert int((changed != given).sum()) == 2
+
+
+def left_out(affinity: torch.Tensor) -> float:
+    """Return by what part of the largest number 24 rounds of propagation differ from 64."""
+    moves = affinity / affinity.sum(-1, keepdim=True)
+    few, all_of_them = (torch.linalg.matrix_power(moves, rounds) for rounds in (24, 64))
+    return float((few - all_of_them).abs().max() / all_of_them.max())
+
+
+def test_a_symmetric_matrix_links_neighbours_alone_in_blocks_and_stays_definite() -> None:
+    """Rounds of propagation that are left out show: as it is drawn, such a matrix mixes at once."""
+    points = torch.randn(96, 8, generator=torch.Generator().manual_seed(1)).double()
+    affinity = torch.exp(-(points[:, None] - points).square().sum(-1) / 16)
+    assert left_out(affinity) < 1e-6
+    for seed in range(8):
+        lined = blocked(affinity, torch.Generator().manual_seed(seed))
+        assert torch.equal(lined, lined.mT) and torch.equal(lined.diagonal(), affinity.diagonal())
+        assert float(torch.linalg.eigvalsh(lined)[0]) >= float(torch.linalg.eigvalsh(affinity)[0]) - 1e-12
+        assert left_out(lined) > 0.01
