@@ -8,7 +8,6 @@ import shutil
 import socket
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,8 +30,6 @@ PROBLEMS = (
     "pooled", "several", "sized",
 )  # fmt: skip
 CASES = cases(Form.C)
-LIKE_EACH = 2
-"""Cheats of one kind that every run judges, of those that are timed or in a second tier one; `make soak` judges all."""
 SLOW_TO_TIME = ("mapped_honest", "paired_honest")
 """Controls whose contents the judge renews for 0.4 s before each block: every run verifies them, `make soak` times them."""
 pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
@@ -66,22 +63,21 @@ def _parameters(chosen: list[Case]) -> list[ParameterSet]:
 
 
 def _like_others(chosen: list[Case]) -> list[Case]:
-    """Return the cheats of one problem that end as enough others of it do, at the same stage.
+    """Return the cheats of one problem that end as another of it does, at the same stage: `make soak` judges all.
 
-    A run in the second tier alone comes after one in the first, which judged some for each problem: another sandbox is no
+    A run in the second tier alone comes after one in the first, which judged one for each problem: another sandbox is no
     other problem.
     """
     is_second = os.environ.get(TIERS) == Tier.LANDLOCK
-    met: Counter[tuple[object, ...]] = Counter()
+    met: set[tuple[object, ...]] = set()
     soaked = []
     for case in chosen:
         end = case.end
         problem = "" if is_second else _problem_of(case.name)
         kind = (problem, end.stage, end.status, frozenset(end.codes), case.is_to_gain_nothing)
-        met[kind] += 1
-        is_once = is_second or _is_timed(case)
-        if end.codes and met[kind] > (1 if is_once else LIKE_EACH):
+        if end.codes and kind in met:
             soaked.append(case)
+        met.add(kind)
     return soaked
 
 
