@@ -33,6 +33,8 @@ CASES = cases(Form.C)
 SLOW_TO_TIME = ("mapped_honest", "paired_honest", "double_honest", "edge_honest", "several_honest", "sized_honest")
 """Controls that every run verifies and `make soak` times: two whose contents the judge renews for 0.4 s before each block,
 and those of problems none of whose cheats is timed."""
+SLOW_CHEATS = ("mapped_samples_places_when_timed",)
+"""Cheats whose contents are renewed as slowly; every run judges the same trick where it is verified, and others when timed."""
 pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
 
 
@@ -55,7 +57,7 @@ def _parameters(chosen: list[Case]) -> list[ParameterSet]:
             case,
             marks=[
                 *([pytest.mark.timing] if _is_timed(case) else []),
-                *([pytest.mark.slow] if case in soaked or case.name in SLOW_TO_TIME else []),
+                *([pytest.mark.slow] if case in soaked or case.name in (*SLOW_TO_TIME, *SLOW_CHEATS) else []),
             ],
             id=case.name,
         )
