@@ -195,35 +195,47 @@ EXAMPLES = {
 """The file that starts each example, a name that it imports, and words that it ends with."""
 
 
-@pytest.fixture
-def example(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+IMPORT_EACH = """
+import os, runpy, sys
+import ridgeline, ridgeline.graph.build
+assert not {"main", "agent", "graph", "tools"} & set(sys.modules)
+for file in sys.argv[1:]:
+    child = os.fork()  # an example has modules of its own, named as another's are
+    if not child:
+        os.chdir(os.path.dirname(file))
+        print(os.path.basename(os.getcwd()), ridgeline.__file__, *runpy.run_path(os.path.basename(file), run_name="looked_at"))
+        sys.exit()
+    assert os.waitpid(child, 0)[1] == 0, file
+"""
+"""Looks at examples, each in a copy of one process: what most of them import takes two seconds."""
+
+
+def copied(name: str, folder: Path) -> Path:
     """Copy an example out of the checkout and return the file that starts it."""
-    name: str = request.param
-    shutil.copytree(ROOT / "examples" / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "runs"))
-    return tmp_path / name / EXAMPLES[name][0]
+    shutil.copytree(ROOT / "examples" / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "runs"))
+    return folder / name / EXAMPLES[name][0]
 
 
 def test_every_example_is_tried() -> None:
     assert {folder.name for folder in (ROOT / "examples").iterdir() if folder.is_dir()} == set(EXAMPLES)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, indirect=True)
-def test_an_example_finds_all_that_it_imports_in_the_wheel(installed: Path, example: Path) -> None:
-    code = (
-        f"import runpy, ridgeline; print(ridgeline.__file__, *runpy.run_path({example.name!r}, run_name='looked_at'))"
-    )
-    done = run(installed, example.parent, "-c", code)
+def test_an_example_finds_all_that_it_imports_in_the_wheel(installed: Path, tmp_path: Path) -> None:
+    done = run(installed, tmp_path, "-c", IMPORT_EACH, *(str(copied(name, tmp_path)) for name in EXAMPLES))
     assert done.returncode == 0, done.stderr
-    home, *names = done.stdout.split()
-    assert Path(home).is_relative_to(installed) and EXAMPLES[example.parent.name][1] in names
+    looked_at = [line.split() for line in done.stdout.splitlines()]
+    assert [name for name, *_ in looked_at] == list(EXAMPLES)
+    for name, home, *names in looked_at:
+        assert Path(home).is_relative_to(installed) and EXAMPLES[name][1] in names
 
 
 @pytest.mark.slow  # a real search each
 @pytest.mark.sandboxed
 @pytest.mark.timing
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("example", EXAMPLES, indirect=True)
-def test_an_example_runs_to_its_end_from_the_wheel(installed: Path, example: Path) -> None:
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs_to_its_end_from_the_wheel(installed: Path, tmp_path: Path, name: str) -> None:
+    example = copied(name, tmp_path)
     done = run(installed, example.parent, example.name)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert EXAMPLES[example.parent.name][2] in done.stdout
+    assert EXAMPLES[name][2] in done.stdout

@@ -1,4 +1,7 @@
-"""The recorded searches of language models that ship: each is replayed whole from its file alone, one of them twice."""
+"""The recorded searches of language models that ship: each is replayed whole from its file alone, one of them twice.
+
+Two of them every time, all in `make soak`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ pytestmark = pytest.mark.long
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "recordings"
 RECORDINGS = sorted(FOLDER.glob("*.jsonl"))
+IN_SOAK = ("attention_fp16",)
+"""Replayed in `make soak` alone: an attention as another is, by a longer search."""
 
 
 def test_there_are_recordings_and_make_shows_one() -> None:
@@ -22,7 +27,10 @@ def test_there_are_recordings_and_make_shows_one() -> None:
     assert any(f"--replay benchmarks/recordings/{path.name}" in shown for path in RECORDINGS)
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, id=p.stem, marks=[pytest.mark.slow] if p.stem in IN_SOAK else []) for p in RECORDINGS],
+)
 def test_a_recorded_search_is_replayed_whole(path: Path, tmp_path: Path) -> None:
     """Answers and times are the recorded ones: every answer is asked for, about the same things."""
     recording = read_recording(path)

@@ -8,7 +8,6 @@ import shutil
 import socket
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,10 +30,11 @@ PROBLEMS = (
     "pooled", "several", "sized",
 )  # fmt: skip
 CASES = cases(Form.C)
-LIKE_EACH = 2
-"""Cheats of one kind that every run judges, of those that are timed or in a second tier one; `make soak` judges all."""
-SLOW_TO_TIME = ("mapped_honest", "paired_honest")
-"""Controls whose contents the judge renews for 0.4 s before each block: every run verifies them, `make soak` times them."""
+SLOW_TO_TIME = ("mapped_honest", "paired_honest", "double_honest", "edge_honest", "several_honest", "sized_honest")
+"""Controls that every run verifies and `make soak` times: two whose contents the judge renews for 0.4 s before each block,
+and those of problems none of whose cheats is timed."""
+SLOW_CHEATS = ("mapped_samples_places_when_timed",)
+"""Cheats whose contents are renewed as slowly; every run judges the same trick where it is verified, and others when timed."""
 pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
 
 
@@ -57,7 +57,7 @@ def _parameters(chosen: list[Case]) -> list[ParameterSet]:
             case,
             marks=[
                 *([pytest.mark.timing] if _is_timed(case) else []),
-                *([pytest.mark.slow] if case in soaked or case.name in SLOW_TO_TIME else []),
+                *([pytest.mark.slow] if case in soaked or case.name in (*SLOW_TO_TIME, *SLOW_CHEATS) else []),
             ],
             id=case.name,
         )
@@ -66,22 +66,21 @@ def _parameters(chosen: list[Case]) -> list[ParameterSet]:
 
 
 def _like_others(chosen: list[Case]) -> list[Case]:
-    """Return the cheats of one problem that end as enough others of it do, at the same stage.
+    """Return the cheats of one problem that end as another of it does, at the same stage: `make soak` judges all.
 
-    A run in the second tier alone comes after one in the first, which judged some for each problem: another sandbox is no
+    A run in the second tier alone comes after one in the first, which judged one for each problem: another sandbox is no
     other problem.
     """
     is_second = os.environ.get(TIERS) == Tier.LANDLOCK
-    met: Counter[tuple[object, ...]] = Counter()
+    met: set[tuple[object, ...]] = set()
     soaked = []
     for case in chosen:
         end = case.end
         problem = "" if is_second else _problem_of(case.name)
         kind = (problem, end.stage, end.status, frozenset(end.codes), case.is_to_gain_nothing)
-        met[kind] += 1
-        is_once = is_second or _is_timed(case)
-        if end.codes and met[kind] > (1 if is_once else LIKE_EACH):
+        if end.codes and kind in met:
             soaked.append(case)
+        met.add(kind)
     return soaked
 
 

@@ -181,10 +181,10 @@ class Bench:
         self.folder, self.sandbox, self.count = folder, sandbox, 0
         self.compiler = Compiler(sandbox, folder / "cache", DEVICE)
 
-    def build(self, reference, sources):
-        """Return the library of each source, k0, k1, and so on."""
+    def build(self, reference, sources, flags):
+        """Return the library of each source, k0, k1, and so on; `flags` is a line of each, or nothing."""
         signature, problem = reference.description.signature, problem_of(reference)
-        parts = [Part(name=f"k{i}", signature=signature, source=source) for i, source in enumerate(sources)]
+        parts = [Part(name=f"k{i}", signature=signature, source=s + flags) for i, s in enumerate(sources)]
         groups = units(parts, DeviceKind.CPU)
         texts = [one_unit(unit, DeviceKind.CPU) for unit in groups]
         builds = asyncio.run(self.compiler.compile_batch([task_of(problem, i, t, "cpp") for i, t in enumerate(texts)]))
@@ -192,9 +192,9 @@ class Bench:
             assert build.library_path, f"{reference.name}: {build.reason}\n{build.log}\n{text}"
         return {part.name: Path(b.library_path) for unit, b in zip(groups, builds, strict=True) for part in unit}
 
-    def run(self, reference, sources):
+    def run(self, reference, sources, flags=""):
         """Return, for each source, its outputs as float64 arrays."""
-        libraries = self.build(reference, sources)
+        libraries = self.build(reference, sources, flags)
         self.count += 1
         folder = self.folder / f"{reference.name}-{self.count}"
         folder.mkdir()
@@ -221,10 +221,10 @@ class Bench:
         assert ended.is_success, f"{reference.name}: {ended} {text}"
         return [[read_output(folder / f"{n}.out{i}", o) for i, o in enumerate(reference.outputs)] for n in names]
 
-    def check(self, reference, sources):
+    def check(self, reference, sources, flags=""):
         """Run the sources and assert that each computes what the reference does."""
         allowed = max(ERRORS.get(o.dtype, FLOAT32_ERROR) for o in reference.outputs)
-        for outputs, source in zip(self.run(reference, sources), sources, strict=True):
+        for outputs, source in zip(self.run(reference, sources, flags), sources, strict=True):
             error = worst_error(reference, outputs)
             assert error < allowed, f"{reference.name}: relative error {error}\n{source}"
 

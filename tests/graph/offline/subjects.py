@@ -32,6 +32,14 @@ def subject_of(reference, device=CPU, tolerance="fp32"):
     )  # fmt: skip
 
 
+QUICK = "// flags: -O1\n"
+"""A line of a source that takes g++ half the time and changes none of the product's other flags, -ffast-math among them."""
+each_build = pytest.mark.parametrize(
+    "flags", [pytest.param(QUICK, id="quick"), pytest.param("", id="as_shipped", marks=pytest.mark.slow)]
+)
+"""A family's structures by themselves are always built as the product builds them, its other compositions in `make soak`."""
+
+
 def some_slow(names, fast):
     """Return parameters of a test, all but `fast` marked slow: each compiles for seconds."""
     return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]

@@ -21,7 +21,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None or HAS_GPU, reason="needs nvcc and no GPU")
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("arch", [pytest.param("sm_80", marks=pytest.mark.slow), "sm_90a"])
 def test_probe_of_a_gpu_builds_here_and_its_cuda_error_is_one_line(cache: None, arch: str) -> None:
     with pytest.raises(
         EngineError, match="NVIDIA H200: the ceilings probe failed with status 3: opening the GPU"

@@ -101,7 +101,7 @@ SOURCE = "void run(const float* x, float* out, void*) { BODY }"
     [
         ("raise ValueError('out of range')", 1e9),
         pytest.param("raise RuntimeError('out of range')", 1e9, marks=pytest.mark.slow),
-        ("assert False", 100),
+        pytest.param("assert False", 100, marks=pytest.mark.slow),
     ],
 )
 def test_a_reference_that_asserts_a_range_is_timed_without_what_leaves_it(

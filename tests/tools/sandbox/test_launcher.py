@@ -45,7 +45,9 @@ def test_the_launcher_is_built_once_and_not_taken_from_others(built: Path, tmp_p
     assert build_launcher(tmp_path / "cache").stat().st_mode & 0o022 == 0
 
 
-@pytest.mark.parametrize("kept", [0, 100, -1000])
+@pytest.mark.parametrize(
+    "kept", [pytest.param(0, marks=pytest.mark.slow), 100, pytest.param(-1000, marks=pytest.mark.slow)]
+)
 def test_a_launcher_that_was_cut_is_built_again(built: Path, tmp_path: Path, kept: int) -> None:
     launcher = copied(built, tmp_path / "cache")
     whole = launcher.stat().st_size

@@ -177,7 +177,7 @@ def test_the_time_of_a_cut_and_an_outline_grows_with_the_length(source: Callable
         return min(times)
 
     # Four times the length: 4 where time grows with it, 16 where with its square; a busy machine adds up to twice.
-    assert seconds(60_000) < 9 * max(seconds(15_000), 0.05)
+    assert seconds(40_000) < 9 * max(seconds(10_000), 0.03)
 
 
 def test_overloads_of_a_name_are_told_each_with_its_own_lines() -> None:

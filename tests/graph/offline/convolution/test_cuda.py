@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from tests.graph.offline.conftest import worst_error
-from tests.graph.offline.subjects import BASELINES, HOPPER, subject_of
+from tests.graph.offline.subjects import BASELINES, HOPPER, QUICK, subject_of
 
 from ridgeline.graph.models.requests import Elite, IdeationRequest, TriedIdea
 from ridgeline.graph.offline.composer import structures_of
@@ -43,7 +43,7 @@ def composer_of(reference, tolerance="tf32"):
 def test_emulated_compositions_are_correct(bench, convolutions, name):
     composer = composer_of(convolutions[name])
     sources = [composer.write_source(frozenset(c), variation) for c, variation in EMULATED[name]]
-    outputs = bench.run(convolutions[name], [on_cpu(s) for s in sources])
+    outputs = bench.run(convolutions[name], [on_cpu(s) for s in sources], QUICK)
     for (composition, variation), made in zip(EMULATED[name], outputs, strict=True):
         allowed = ROUNDED_ERROR if composition & {Structure.MMA, Structure.WGMMA} else 1e-5
         error = worst_error(convolutions[name], made)
@@ -55,7 +55,7 @@ def test_emulated_tunables_are_correct(bench, convolutions):
     source = composer.write_source(frozenset({Structure.MMA, Structure.POOL}), 0)
     points = [{t.name: v} for t in parse_tunables(source) for v in t.values]
     assert len(points) > 3
-    outputs = bench.run(convolutions["ceiling"], [on_cpu(with_values(source, p)) for p in points])
+    outputs = bench.run(convolutions["ceiling"], [on_cpu(with_values(source, p)) for p in points], QUICK)
     assert max(worst_error(convolutions["ceiling"], made) for made in outputs) < ROUNDED_ERROR
 
 

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from tests.graph.offline.subjects import some_slow, subject_of
+from tests.graph.offline.subjects import each_build, some_slow, subject_of
 
 from ridgeline.graph.offline.matmul.cpu.composer import MatmulCpu
 from ridgeline.graph.offline.matmul.cpu.structures import Structure
@@ -30,14 +30,15 @@ def sources_of(reference, compositions, variation=0):
     return [composer.write_source(frozenset(c), variation) for c in compositions]
 
 
+@each_build
 @pytest.mark.parametrize("name", some_slow(NAMES, {"odd", "both_turned", "batched", "linear", "one_row", "bf16"}))
-def test_plain_and_full_compositions_are_correct(bench, products, name):
+def test_plain_and_full_compositions_are_correct(bench, products, name, flags):
     extra = (
         [{Structure.PANELS, Structure.DOT}, ALL | {Structure.DOT}]
         if "bf16" in name and Structure.DOT in applicable(products[name])
         else []
     )
-    bench.check(products[name], sources_of(products[name], [(), ALL - {Structure.SPLIT}, *extra]))
+    bench.check(products[name], sources_of(products[name], [(), ALL - {Structure.SPLIT}, *extra]), flags)
 
 
 def applicable(reference):
@@ -49,9 +50,10 @@ def test_each_structure_on_panels_is_correct(bench, products):
     bench.check(products["deep"], sources_of(products["deep"], singles))
 
 
-def test_every_variation_of_the_tunables_is_correct(bench, products):
+@each_build
+def test_every_variation_of_the_tunables_is_correct(bench, products, flags):
     sources = [s for v in (1, 2) for s in sources_of(products["square"], [ALL], v)]
-    bench.check(products["square"], sources)
+    bench.check(products["square"], sources, flags)
 
 
 def test_structures_name_what_they_change(products):

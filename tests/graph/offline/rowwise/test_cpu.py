@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from tests.graph.offline.subjects import some_slow
+from tests.graph.offline.subjects import each_build, some_slow
 
 from ridgeline.graph.offline.rowwise.cpu.choices import Choices
 from ridgeline.graph.offline.rowwise.cpu.source import write_source
@@ -46,15 +46,17 @@ def test_each_structure_and_pair_is_correct(bench, references, name):
     bench.check(references[name], sources_of(references[name], [[s] for s in usable] + pairs[::4]))
 
 
+@each_build
 @pytest.mark.parametrize("name", some_slow(OTHERS + THOROUGH, QUICK))
-def test_plain_and_maximal_compositions_are_correct(bench, references, name):
-    bench.check(references[name], sources_of(references[name], [(), *maximal(references[name].program)]))
+def test_plain_and_maximal_compositions_are_correct(bench, references, name, flags):
+    bench.check(references[name], sources_of(references[name], [(), *maximal(references[name].program)]), flags)
 
 
-def test_every_default_of_the_tunables_is_correct(bench, references):
+@each_build
+def test_every_default_of_the_tunables_is_correct(bench, references, flags):
     choices = Choices(row_block=4, lanes=8, online_block=64, stream_tile=64, prefetch_rows=4, chunk=4)
     for name in ("log_sum_exp", "layer_norm_2d"):
-        bench.check(references[name], sources_of(references[name], maximal(references[name].program), choices))
+        bench.check(references[name], sources_of(references[name], maximal(references[name].program), choices), flags)
 
 
 def test_tunables_are_declared_on_constants_that_the_code_uses(references):

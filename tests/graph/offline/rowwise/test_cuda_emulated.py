@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.graph.offline.subjects import HOPPER
+from tests.graph.offline.subjects import HOPPER, QUICK
 
 from ridgeline.graph.offline.rowwise.cuda.source import write_source
 from ridgeline.graph.offline.rowwise.cuda.structures import Structure
@@ -31,9 +31,8 @@ CASES = [("swiglu", 2), *(pytest.param(*c, marks=pytest.mark.slow) for c in [("m
 def test_emulated_kernels_are_correct(bench, references, name, count):
     reference = references[name]
     program, signature = reference.program, reference.description.signature
-    bench.check(
-        reference, [on_cpu(write_source(program, signature, frozenset(c), SMALL)) for c in COMPOSITIONS[:count]]
-    )
+    sources = [on_cpu(write_source(program, signature, frozenset(c), SMALL)) for c in COMPOSITIONS[:count]]
+    bench.check(reference, sources, QUICK)
 
 
 TAKE_TURNS = """

@@ -6,8 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import torch
-import torch._inductor
 
 from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.modes import ReferenceModes
@@ -18,6 +16,8 @@ from ridgeline.tools.records.vocabulary import DeviceKind
 def test_headers_that_inductor_precompiles_go_to_its_cache_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import torch._inductor  # a second and more, which no other test's process needs
+
     codecache = SimpleNamespace()  # the real one takes two seconds to import
     monkeypatch.setattr(torch._inductor, "codecache", codecache, raising=False)
     monkeypatch.setattr(torch, "compile", lambda model, **_: model)
@@ -29,5 +29,7 @@ def test_headers_that_inductor_precompiles_go_to_its_cache_folder(
 
 
 def test_torch_reads_the_folder_of_its_headers_at_each_use() -> None:
+    import torch._inductor
+
     text = Path(torch._inductor.__file__).with_name("codecache.py").read_text()
     assert "specified_dir=_HEADER_DIR," in text and "os.makedirs(_HEADER_LOCK_DIR," in text

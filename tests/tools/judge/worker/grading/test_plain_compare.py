@@ -72,6 +72,10 @@ def rounded(values: torch.Tensor, dtype: torch.dtype, error: float, generator: t
     return (values * (1 + error * torch.randn(values.shape, generator=generator, dtype=torch.float64))).to(dtype)
 
 
+FEW = 40
+"""Numbers of a chunk that are so few that an output has many of them; `make soak` tries all kinds of numbers so."""
+
+
 @pytest.fixture(params=[False, True], ids=["float64", "float32_first"])
 def is_coarse_first(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Take elements' errors in float32 first, as on a GPU, or not."""
@@ -80,9 +84,15 @@ def is_coarse_first(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("is_coarse_first")
-@pytest.mark.parametrize("chunk", [40, judged._CHUNK])
-@pytest.mark.parametrize("kind", SPECIAL)
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    ("dtype", "kind", "chunk"),
+    [
+        pytest.param(dtype, kind, chunk, marks=[pytest.mark.slow] if chunk == FEW and (i + j) % 2 else [])
+        for i, dtype in enumerate(FLOATS)
+        for j, kind in enumerate(SPECIAL)
+        for chunk in (FEW, judged._CHUNK)
+    ],
+)
 def test_figures_are_those_of_the_plain_formulation(
     dtype: torch.dtype, kind: str, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
