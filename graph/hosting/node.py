@@ -31,7 +31,7 @@ from ridgeline.tools.threads import run_whole
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
-    from ridgeline.graph.models.pool import AnyModel
+    from ridgeline.graph.models.search_model import AnyModel
     from ridgeline.graph.session.options import SearchRequest
     from ridgeline.tools.engine import Engine
 

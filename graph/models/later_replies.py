@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.allowance import Allowance
     from ridgeline.graph.models.batch.batches import Batches
     from ridgeline.graph.models.mailbox.mailbox import Mailbox
-    from ridgeline.graph.models.mailbox.request import WaitingRequest
+    from ridgeline.graph.models.waiting_request import WaitingRequest
 
 LOOK_EVERY_S = 0.5
 """A look is one query of the journal and one listing of a folder, for all requests together."""

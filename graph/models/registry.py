@@ -18,6 +18,7 @@ from ridgeline.graph.models.mailbox.model import MAILBOX, is_mailbox, make_mailb
 from ridgeline.graph.models.pacer import Pacer
 from ridgeline.graph.models.prices import BATCH_SUFFIX, price_of
 from ridgeline.graph.models.retry import RetryPolicy, first_line
+from ridgeline.graph.models.search_model import AskedAtOnce, AskedInBatches
 from ridgeline.tools.errors import ModelError
 from ridgeline.tools.wording import did_you_mean, option
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from ridgeline.graph.models.batch.service import BatchService
-    from ridgeline.graph.models.pool import AnyModel
+    from ridgeline.graph.models.search_model import SearchModel
     from ridgeline.graph.models.wire import KeepingTransport
     from ridgeline.problems.model_calls import PriceSettings
 
@@ -74,7 +75,7 @@ def make_models(
     prices: Mapping[str, PriceSettings] | None = None,
     needs_prices: bool = False,
     policy: RetryPolicy | None = None,
-) -> list[AnyModel]:
+) -> list[SearchModel]:
     """Return one model for each name, checked before anything starts; without a name the keyless model.
 
     Raises:
@@ -96,7 +97,7 @@ def make_model(
     prices: Mapping[str, PriceSettings] | None = None,
     policy: RetryPolicy | None = None,
     pacers: dict[str, Pacer] | None = None,
-) -> AnyModel:
+) -> SearchModel:
     """Return the model that `name` means: "offline", "mailbox", "openai:o3", "openai:mine@http://localhost:8000/v1", ….
 
     With `?batch` at its end a model is asked through its provider's batches.
@@ -109,7 +110,7 @@ def make_model(
     if name == OFFLINE:
         from ridgeline.graph.offline import OfflineModel
 
-        return OfflineModel()
+        return AskedAtOnce(OfflineModel())
     if is_mailbox(name):
         return make_mailbox(name, (prices or {}).get(name))
     if name.partition(":")[0] == "replay":
@@ -130,12 +131,12 @@ def make_model(
     _check_url(name, base_url or url)
     _check_no_password(bare, url)
     if plain != name:
-        return _make_batch(name, provider, model, base_url or url, prices=prices, policy=policy)
+        return AskedInBatches(_make_batch(name, provider, model, base_url or url, prices=prices, policy=policy))
     maker = _MAKERS.get(provider)
     chat = maker(name, model, base_url or url, policy) if maker else _any_provider(name, provider, model, url, policy)
     place = f"{provider}@{base_url or url}" if base_url or url else provider
     pacer = ({} if pacers is None else pacers).setdefault(place, Pacer(place))
-    return _chat_model(name, provider, chat, prices=prices, policy=policy, pacer=pacer)
+    return AskedAtOnce(_chat_model(name, provider, chat, prices=prices, policy=policy, pacer=pacer))
 
 
 def _chat_model(

@@ -96,7 +96,7 @@ class SearchContext:
         allowance = Allowance(self.journal, self.budget, wall_used_s=lambda: self.wall_s)
         later = LaterReplies(
             mailbox=Mailbox(self.journal),
-            batches=Batches(self.journal, allowance, self.models.find),
+            batches=Batches(self.journal, allowance, self.models.batch_model),
             journal=self.journal,
             allowance=allowance,
             waiting=self.waiting,

@@ -35,7 +35,7 @@ from ridgeline.tools.threads import run_whole
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
 
-    from ridgeline.graph.models.pool import AnyModel
+    from ridgeline.graph.models.search_model import AnyModel
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import OnEvent
     from ridgeline.graph.search.running.measuring import Measuring

@@ -38,7 +38,7 @@ from ridgeline.tools.errors import ModelError, ProblemError, RunError, StorageEr
 from ridgeline.tools.wording import option, resuming
 
 if TYPE_CHECKING:
-    from ridgeline.graph.models.pool import AnyModel
+    from ridgeline.graph.models.search_model import AnyModel
     from ridgeline.tools.records.problem import Target
 
 RUNS = Path("runs")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ridgeline.graph.models.later_replies import LaterReplies
-    from ridgeline.graph.models.mailbox.request import WaitingRequest
+    from ridgeline.graph.models.waiting_request import WaitingRequest
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import OnEvent
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.runtime import RunControl
 
-    from ridgeline.graph.models.pool import AnyModel
+    from ridgeline.graph.models.search_model import AnyModel
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import OnEvent
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest

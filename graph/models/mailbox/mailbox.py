@@ -13,9 +13,9 @@ from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.graph.models.mailbox.answers import MailboxAnswer, RefusedAnswer, read_answer, read_value
 from ridgeline.graph.models.mailbox.folder import Drop, Folder
-from ridgeline.graph.models.mailbox.request import WaitingRequest, seconds_since, stem_of, stored_request
 from ridgeline.graph.models.prices import is_batch
 from ridgeline.graph.models.requests import Reply, Usage
+from ridgeline.graph.models.waiting_request import WaitingRequest, seconds_since, stem_of, stored_request
 from ridgeline.problems.model_calls import PriceSettings
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.machine.logs import logger_of
@@ -23,8 +23,8 @@ from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal
-    from ridgeline.graph.models.mailbox.model import LaterModel
     from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
+    from ridgeline.graph.models.search_model import PostedModel
 
 logger = logger_of(__name__)
 
@@ -59,7 +59,7 @@ class Mailbox:
         return self._folder.path
 
     def post(
-        self, call_id: str, model: LaterModel, request: IdeationRequest | KernelRequest, *, prompt: str, sha256: str
+        self, call_id: str, model: PostedModel, request: IdeationRequest | KernelRequest, *, prompt: str, sha256: str
     ) -> WaitingRequest | None:
         """Let a call wait, put its file into the folder and return it; None when it has its reply.
 

@@ -91,7 +91,7 @@ def session(
     with Archive.open(folder / "archive.sqlite") as archive:
         journal = Journal(archive)
         allowance = Allowance(journal, budget, wall_used_s=lambda: wall_used_s)
-        batches = Batches(journal, allowance, pool.find)
+        batches = Batches(journal, allowance, pool.batch_model)
         mailbox = Mailbox(journal)
         waiting = Waiting(is_parking=parks)
         later = LaterReplies(mailbox=mailbox, batches=batches, journal=journal, allowance=allowance, waiting=waiting)

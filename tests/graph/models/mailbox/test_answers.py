@@ -11,10 +11,10 @@ from tests.graph.requests_made import ideation, kernel
 from ridgeline.checkpoints.recording.recording import question_of
 from ridgeline.graph.models.mailbox.answers import RefusedAnswer, read_answer, read_value
 from ridgeline.graph.models.mailbox.document import document_of
-from ridgeline.graph.models.mailbox.request import WaitingRequest, stem_of, stored_request
 from ridgeline.graph.models.prompts import render_request
 from ridgeline.graph.models.replies import read_ideas, read_kernel
 from ridgeline.graph.models.requests import own_part
+from ridgeline.graph.models.waiting_request import WaitingRequest, stem_of, stored_request
 
 IDEA = {"title": "One pass", "mechanism": "keeps the row in registers", "category": "memory_access"}
 

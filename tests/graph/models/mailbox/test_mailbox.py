@@ -21,7 +21,7 @@ from ridgeline.graph.models.mailbox.answers import RefusedAnswer
 from ridgeline.graph.models.mailbox.folder import SETTLED_S, Folder
 from ridgeline.graph.models.mailbox.mailbox import MOST_REFUSALS, Mailbox
 from ridgeline.graph.models.mailbox.model import LaterModel
-from ridgeline.graph.models.mailbox.request import WaitingRequest
+from ridgeline.graph.models.waiting_request import WaitingRequest
 from ridgeline.problems.model_calls import PriceSettings
 from ridgeline.tools.errors import RunError
 
