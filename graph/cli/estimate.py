@@ -60,7 +60,7 @@ def _refuse_uncovered(search: ResolvedSearch) -> None:
     from ridgeline.tools.judge.outline_process import OutlineProcess
 
     target = search.target
-    is_asked = refuses_uncovered(search.problem, target.device.kind, search.model_names) is not None
+    is_asked = refuses_uncovered(search.problem, target.device.kind, composes_alone=search.composes_alone) is not None
     if not is_asked or search.has_begun or search.replay is not None:
         return
     with OutlineProcess(with_graphs=True) as outlines:

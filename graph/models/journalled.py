@@ -15,7 +15,6 @@ from ridgeline.graph.models.failures import ModelUnavailable, NoText
 from ridgeline.graph.models.later_replies import LaterReplies
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.prompts import render_request
-from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.replies import UnmatchedEdits, UnreadableReply, read_ideas, read_kernel
 from ridgeline.graph.models.requests import (
     IdeaDraft,
@@ -92,7 +91,7 @@ class JournalledModels:
         """
 
         def read(text: str) -> list[IdeaDraft]:
-            return read_ideas(text, are_composed=model_name == OFFLINE)[: request.count]
+            return read_ideas(text, are_composed=self._pool.traits(model_name).composes)[: request.count]
 
         try:
             return await self._read(call_id, model_name, request, read)

@@ -15,6 +15,7 @@ from ridgeline.tools.wording import option
 if TYPE_CHECKING:
     from ridgeline.graph.models.batch.model import BatchModel
     from ridgeline.graph.models.prices import Tariff
+    from ridgeline.graph.models.requests import Traits
 
 EXPLORATION = 0.35
 """Weight of UCB1's bonus: rewards here spread over about a third of [0, 1], where UCB1's sqrt(2) assumes all of it."""
@@ -56,6 +57,25 @@ class ModelPool:
     def names(self) -> list[str]:
         """Return the names of the models that get work, in the order given."""
         return [name for name in self._models if name not in self._dropped]
+
+    @property
+    def composes_alone(self) -> bool:
+        """Say whether every model that gets work composes kernels of structures that it knows."""
+        return all(self.traits(name).composes for name in self.names)
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Say whether a model that gets work reads what a prompt shows."""
+        return any(self.traits(name).reads_prompts for name in self.names)
+
+    @property
+    def thinks(self) -> bool:
+        """Say whether a model that gets work takes its time, so that the device is idle meanwhile."""
+        return any(self.traits(name).thinks for name in self.names)
+
+    def traits(self, name: str) -> Traits:
+        """Return how a model differs from others."""
+        return self.model(name).traits
 
     def place(self, name: str) -> int:
         """Return a model's place in the order given; dropped models keep theirs."""

@@ -9,14 +9,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.run_record import KEYLESS
+from ridgeline.checkpoints.run_record import OFFLINE
 from ridgeline.graph.models.batch.gemini_batches import GeminiBatches
 from ridgeline.graph.models.batch.model import MOST_CALLS, BatchModel
 from ridgeline.graph.models.batch.openai_batches import OpenAIBatches
 from ridgeline.graph.models.langchain import LangChainModel
-from ridgeline.graph.models.mailbox.model import MAILBOX, is_mailbox, make_mailbox
+from ridgeline.graph.models.mailbox.model import MAILBOX, MAILBOX_TRAITS, is_mailbox, make_mailbox
 from ridgeline.graph.models.pacer import Pacer
 from ridgeline.graph.models.prices import BATCH_SUFFIX, price_of
+from ridgeline.graph.models.requests import COMPOSER, Traits
 from ridgeline.graph.models.retry import RetryPolicy, first_line
 from ridgeline.graph.models.search_model import AskedAtOnce, AskedInBatches
 from ridgeline.tools.errors import ModelError
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.wire import KeepingTransport
     from ridgeline.problems.model_calls import PriceSettings
 
-OFFLINE = KEYLESS
 LOCAL_KEY = "none"
 """The key sent to an OpenAI-compatible server without authentication; the client refuses to have none."""
 
@@ -64,9 +64,9 @@ PACKAGES = {
 have published a package under a misspelt name."""
 
 
-def is_metered(name: str) -> bool:
-    """Say whether room in the budget is reserved for a model's calls: the others use no tokens, or state them later."""
-    return name != OFFLINE and not is_mailbox(name)
+def traits_of(name: str) -> Traits:
+    """Return how the model that `name` means differs from others."""
+    return COMPOSER if name == OFFLINE else MAILBOX_TRAITS if is_mailbox(name) else Traits()
 
 
 def make_models(
@@ -76,7 +76,7 @@ def make_models(
     needs_prices: bool = False,
     policy: RetryPolicy | None = None,
 ) -> list[SearchModel]:
-    """Return one model for each name, checked before anything starts; without a name the keyless model.
+    """Return one model for each name, checked before anything starts; without a name the offline model.
 
     Raises:
         ModelError: one line; with `needs_prices` (a budget in USD) also for a model without a known price.
@@ -84,7 +84,7 @@ def make_models(
     wanted = list(dict.fromkeys(names)) or [OFFLINE]
     if needs_prices:
         for name in wanted:
-            if is_metered(name) and price_of(name, prices) is None:
+            if traits_of(name).is_metered and price_of(name, prices) is None:
                 raise ModelError(f"{name}: a budget in USD needs its price: add it under `prices:` in problem.yaml")
     pacers: dict[str, Pacer] = {}
     return [make_model(name, prices=prices, policy=policy, pacers=pacers) for name in wanted]

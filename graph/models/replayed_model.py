@@ -11,7 +11,7 @@ from ridgeline.checkpoints.recording.recording import question_of
 from ridgeline.graph.models.call_in_hand import IN_HAND
 from ridgeline.graph.models.failures import ModelUnavailable, NoText, Unrecorded
 from ridgeline.graph.models.replies import UnreadableReply, read_kernel
-from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply, Usage, own_part
+from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply, Traits, Usage, own_part
 from ridgeline.tools.errors import ModelError, NotRecorded
 from ridgeline.tools.wording import option
 
@@ -28,8 +28,10 @@ REPLAY = "replay"
 class ReplayedModel:
     """Implements `KernelModel` by the recorded answers; `otherwise` is the model for calls that have none, if any."""
 
-    def __init__(self, name: str, answers: Answers, otherwise: SearchModel | None = None) -> None:
+    def __init__(self, name: str, answers: Answers, otherwise: SearchModel | None = None, *, traits: Traits) -> None:
+        """Take the `traits` of the model whose answers these are."""
         self._name, self._answers, self._otherwise = name, answers, otherwise
+        self.traits = traits
 
     @property
     def name(self) -> str:

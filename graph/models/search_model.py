@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from ridgeline.graph.models.requests import KernelModel
+from ridgeline.graph.models.requests import KernelModel, Traits
 
 if TYPE_CHECKING:
     from ridgeline.graph.models.batch.model import BatchModel
@@ -26,6 +26,11 @@ class ModelCall:
 
 class AnsweringModel(KernelModel, Protocol):
     """A model that answers when it is asked, and says what is known of the cost."""
+
+    @property
+    def traits(self) -> Traits:
+        """Return how the model differs from others."""
+        ...
 
     @property
     def tariff(self) -> Tariff | None:
@@ -78,6 +83,11 @@ class SearchModel(Protocol):
         ...
 
     @property
+    def traits(self) -> Traits:
+        """Return how the model differs from others."""
+        ...
+
+    @property
     def batched(self) -> BatchModel | None:
         """Return the model of a provider's batches that calls may go to, or None."""
         ...
@@ -94,8 +104,11 @@ AnyModel: TypeAlias = SearchModel | KernelModel
 class AskedAtOnce:
     """A KernelModel as a search's model: it answers when it is asked."""
 
-    def __init__(self, model: KernelModel) -> None:
+    def __init__(self, model: KernelModel, traits: Traits | None = None) -> None:
+        """Take `traits` in the place of those that the model states, if any: KernelModel asks for none."""
         self.model = model
+        stated: Traits = getattr(model, "traits", Traits())
+        self.traits = stated if traits is None else traits
 
     @property
     def name(self) -> str:
@@ -129,6 +142,7 @@ class AskedInBatches:
     """A model of a provider's batches as a search's model."""
 
     batched: BatchModel
+    traits: Traits = field(default_factory=Traits)
 
     @property
     def name(self) -> str:

@@ -13,7 +13,6 @@ from ridgeline.graph.models.allowance import purpose_of
 from ridgeline.graph.models.call_in_hand import IN_HAND, CallInHand
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.prices import Tariff
-from ridgeline.graph.models.registry import is_metered
 from ridgeline.graph.models.requests import IdeationRequest, KernelModel, KernelRequest, Reply, Usage, own_part
 from ridgeline.graph.models.retry import unreadable
 from ridgeline.graph.models.waiting_request import seconds_since
@@ -99,7 +98,7 @@ class CallSender:
     @contextlib.asynccontextmanager
     async def _room(self, call: ModelCall, model: AnsweringModel) -> AsyncIterator[None]:
         """Hold what a call may use of the budget, unless the model uses none."""
-        if not is_metered(model.name):
+        if not model.traits.is_metered:
             yield
             return
         sent = f"{call.prompt}{call.request.partial}"

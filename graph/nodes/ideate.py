@@ -12,7 +12,6 @@ from langgraph.types import Overwrite
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.steering import USER
 from ridgeline.graph.models.failures import ModelUnavailable, Unrecorded
-from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import IdeaDraft, IdeationRequest, TriedIdea
 from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.ideas.blocks import building_blocks
@@ -71,7 +70,8 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     _announce_round(plan, round_, ideas=len(ideas), branches=len(branches))
     for idea in ideas:
         _announce(idea)
-    stop = None if ideas else Stop(SearchOutcome.STALLED, context.decisions.why_no_idea(is_keyless=context.is_keyless))
+    why = context.decisions.why_no_idea(composes_alone=context.models.composes_alone)
+    stop = None if ideas else Stop(SearchOutcome.STALLED, why)
     if stop:
         await tell_stop(context, stop)
     return {
@@ -159,8 +159,8 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
 
 
 async def _pair_to_recombine(context: SearchContext, tried: Sequence[TriedIdea]) -> tuple[str, str] | None:
-    """Return the kernels that one of the round's ideas is to join; the offline model ranks such pairs itself."""
-    if not context.ablation.has("recombination") or context.is_keyless:
+    """Return the kernels that one of the round's ideas is to join; a model that composes ranks such pairs itself."""
+    if not context.ablation.has("recombination") or context.models.composes_alone:
         return None
     return await run_whole(pair_to_recombine, context.archive, tried)
 
@@ -245,7 +245,8 @@ async def _ask_models(
     shares = shares or Counter(context.models.assign(request.count, outcomes, rng_seed))
     named = [name for name in context.models.names if shares[name]]
     asked = {name: dataclasses.replace(request, count=shares[name], recombine=None) for name in named}
-    joining = next((name for name in named if name != OFFLINE), named[0])  # the offline model ranks such pairs itself
+    others = (name for name in named if not context.models.traits(name).composes)  # these rank such pairs themselves
+    joining = next(others, named[0])
     asked[joining] = dataclasses.replace(asked[joining], recombine=request.recombine)
     calls = (_ask_one(context, each, name, attempt) for name, each in asked.items())
     answers = dict(zip(asked, await gather_or_cancel(*calls), strict=True))
@@ -279,7 +280,8 @@ async def _ask_one(
     context: SearchContext, request: IdeationRequest, name: str, attempt: str
 ) -> list[IdeaDraft] | Failure:
     call = CallId(round=request.round, place=context.models.place(name), further=attempt)
-    tried = request.tried if name == OFFLINE else digest(request.tried, request.round)
+    is_read = context.models.traits(name).reads_prompts
+    tried = digest(request.tried, request.round) if is_read else request.tried
     rng_seed = context.derived_seed(request.round, "ideate", f"{call.place}{attempt}")
     request = dataclasses.replace(request, rng_seed=rng_seed, tried=tried)
     try:

@@ -11,7 +11,6 @@ from ridgeline.graph.models.batch.batches import Batches
 from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.later_replies import ALIVE, LaterReplies, Waiting
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
-from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.search.decisions import LiveDecisions
 from ridgeline.graph.search.families import family_of
@@ -126,11 +125,6 @@ class SearchContext:
         if self.described_target is None:
             raise EngineError(f"{self.problem.name}: the reference was not described yet")
         return self.described_target
-
-    @property
-    def is_keyless(self) -> bool:
-        """Say whether the offline model works alone, which reads the reference's graph and answers in milliseconds."""
-        return self.models.names == [OFFLINE]
 
     @property
     def family(self) -> str:

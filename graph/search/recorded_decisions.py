@@ -63,7 +63,7 @@ class RecordedDecisions(LiveDecisions):
         """Say whether the recorded search asked for a kernel of this idea in this round."""
         return self.recorded.holds_kernel_of(idea, round_)
 
-    def why_no_idea(self, *, is_keyless: bool) -> str:
+    def why_no_idea(self, *, composes_alone: bool) -> str:
         """Return that the recording has none."""
         return "the recording has no further idea"
 

@@ -241,7 +241,7 @@ async def _local_engine(search: ResolvedSearch, on_event: OnEvent, stop: RunCont
         allow_unsafe=search.allow_unsafe,
         on_wait=machine.on_wait(on_event),
         is_stopping=is_stopping(stop),
-        refuses=refuses_uncovered(search.problem, search.target.device.kind, search.model_names),
+        refuses=refuses_uncovered(search.problem, search.target.device.kind, composes_alone=search.composes_alone),
     )
     async with opened as engine:
         if words := await asyncio.to_thread(busy_words, search.target.device):

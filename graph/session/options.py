@@ -24,6 +24,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import check_vacant, newest_unfinished, refuse_held
 from ridgeline.checkpoints.storage.errors import damaged
 from ridgeline.checkpoints.storage.own_files import refuse_links
+from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.models.registry import make_models
 from ridgeline.graph.models.retry import RetryPolicy
 from ridgeline.graph.session.arguments import checked
@@ -193,7 +194,7 @@ class ResolvedSearch:
     device: str  # as named: "cuda" means every GPU like the first one
     away: str = ""  # why its device is not on this machine, where what needs it waits
     models: tuple[AnyModel, ...]
-    is_model_named: bool  # by the request, the run or the problem; else the keyless one stands in
+    is_model_named: bool  # by the request, the run or the problem; else the offline one stands in
     settings: SearchSettings
     budget: Budget
     rng_seed: int
@@ -219,6 +220,11 @@ class ResolvedSearch:
     def model_names(self) -> tuple[str, ...]:
         """Return the names of the models, in the order given."""
         return tuple(model.name for model in self.models)
+
+    @property
+    def composes_alone(self) -> bool:
+        """Say whether the offline model, which covers some problems, is the only one."""
+        return ModelPool(self.models).composes_alone
 
 
 def _read_run(run_dir: Path) -> RunRecord:
@@ -276,7 +282,7 @@ def _check(search: ResolvedSearch, *, is_local: bool) -> None:
         Bank.check_openable(search.bank)
     if search.resume:
         return
-    ensure_interface(search.problem, search.target.device.kind, search.model_names)
+    ensure_interface(search.problem, search.target.device.kind, composes_alone=search.composes_alone)
     if is_local:
         check_machine(search.device, allow_unsafe=search.allow_unsafe)
 

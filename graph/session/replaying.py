@@ -17,7 +17,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import find_run
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.models.recorded_answers import Answers
-from ridgeline.graph.models.registry import make_models
+from ridgeline.graph.models.registry import make_models, traits_of
 from ridgeline.graph.models.replayed_model import ReplayedModel
 from ridgeline.graph.session.on_device import on_device
 from ridgeline.problems.files import ProblemPlace
@@ -171,7 +171,9 @@ class Replay:
         named = [self.otherwise] if self.otherwise else []
         needs_prices = budget.usd is not None
         made = make_models(named, prices=problem.prices, needs_prices=needs_prices, policy=policy) if named else [None]
-        return [ReplayedModel(name, self.answers, made[0]) for name in self.recording.run.models]
+        return [
+            ReplayedModel(name, self.answers, made[0], traits=traits_of(name)) for name in self.recording.run.models
+        ]
 
     def engine(self, target: Target) -> Engine:
         """Return the engine that measures nothing."""

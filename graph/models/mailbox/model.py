@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.models.requests import Traits
 from ridgeline.tools.errors import ModelError
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ridgeline.problems.model_calls import PriceSettings
 
 MAILBOX = "mailbox"
+MAILBOX_TRAITS = Traits(is_metered=False)
 _NAME = re.compile(r"mailbox(:[A-Za-z0-9][A-Za-z0-9._-]*)?")
 
 
@@ -27,6 +29,11 @@ class LaterModel:
     @property
     def tariff(self) -> None:
         """Return None: an answer states what it used, and nothing is known before."""
+
+    @property
+    def traits(self) -> Traits:
+        """Return the traits of a mailbox: an answer states what it used, and nothing is reserved before."""
+        return MAILBOX_TRAITS
 
     @property
     def batched(self) -> None:

@@ -30,7 +30,7 @@ def building_blocks(context: SearchContext) -> tuple[BuildingBlock, ...]:
     if not context.ablation.has("blocks"):
         return ()
     stored = context.archive.run().blocks
-    if stored is not None or context.is_keyless:
+    if stored is not None or not context.models.reads_prompts:
         return stored or ()
     blocks = (*_references(context), *_banked(context))
     context.archive.save_run(RunRecord(blocks=blocks))

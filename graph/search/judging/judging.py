@@ -96,10 +96,10 @@ async def retry_engine_failures(context: SearchContext) -> None:
 async def profile_elites(context: SearchContext, elites: Sequence[Standing]) -> None:
     """Have the elites, and the best kernels of a round's ideas, profiled before models are asked for ideas.
 
-    The offline model reads the reference's graph alone, and a look by Nsight Compute takes as long as measuring two
+    The offline model reads no profile, and a look by Nsight Compute takes as long as measuring two
     kernels (a search for softmax on an H200 had its GPU measure half of the time).
     """
-    if context.is_keyless or not context.ablation.has("diagnosis"):
+    if not context.models.reads_prompts or not context.ablation.has("diagnosis"):
         return
     for standing in elites:
         await _profile(context, standing)

@@ -63,9 +63,9 @@ class Leader:
 async def compare_for_elites(context: SearchContext, standings: Sequence[Standing]) -> None:
     """Have the leaders compared as far as the search did not before; the archive then holds who won.
 
-    The keyless model composes structures and reads no kernel: it is spared the time. So is a search whose budget is spent.
+    The offline model composes structures and reads no kernel: it is spared the time. So is a search whose budget is spent.
     """
-    if context.is_keyless or len(standings) < 2 or exhausted(context.budget, await spent(context)):
+    if not context.models.reads_prompts or len(standings) < 2 or exhausted(context.budget, await spent(context)):
         return
     # A winner of an earlier round comes before the kernels that it beat, and so among the few that are compared.
     ratios = await run_whole(measured_ratios, context.archive)

@@ -16,8 +16,9 @@ from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.pool import ModelPool
-from ridgeline.graph.models.requests import IdeationRequest, Usage
+from ridgeline.graph.models.requests import COMPOSER, IdeationRequest, Traits, Usage
 from ridgeline.graph.models.retry import first_line
+from ridgeline.graph.models.search_model import AskedAtOnce
 from ridgeline.tools.records.vocabulary import Origin
 
 
@@ -91,14 +92,14 @@ async def test_reply_that_arrived_is_read_from_the_journal_by_models_that_know_n
     assert len(model.proposals) == 1
 
 
-@pytest.mark.parametrize(("name", "composition"), [("offline", ("prefetch",)), ("scripted", None)])
+@pytest.mark.parametrize(("traits", "composition"), [(COMPOSER, ("prefetch",)), (Traits(), None)])
 async def test_only_the_offline_model_states_compositions(
-    tmp_path: Path, name: str, composition: tuple[str, ...] | None
+    tmp_path: Path, traits: Traits, composition: tuple[str, ...] | None
 ) -> None:
     def ideas(request: IdeationRequest) -> dict[str, Any]:
         return {"ideas": [idea | {"composition": ["prefetch"]} for idea in distinct_ideas(request)["ideas"]]}
 
     with Archive.open(tmp_path / "archive.sqlite") as archive:
-        models = JournalledModels(ModelPool([ScriptedModel(name, ideas=ideas)]), Journal(archive))
-        drafts = await models.propose("r1:ideate:0", name, ideation())
+        models = JournalledModels(ModelPool([AskedAtOnce(ScriptedModel(ideas=ideas), traits)]), Journal(archive))
+        drafts = await models.propose("r1:ideate:0", "scripted", ideation())
     assert {draft.composition for draft in drafts} == {composition}
