@@ -126,7 +126,7 @@ def _bound(name: str, node: Node[S], config: GraphConfig) -> Any:
                 return _then(name, state, await node(state, context))
             except ReplyPending as pending:
                 context.working.interrupted()
-                await put_to_host(context.journalled_models.later.mailbox, pending.request, _task_of(runtime))
+                await put_to_host(context.later.mailbox, pending.request, _task_of(runtime))
                 return _then(name, state, AGAIN[name])
             except DeviceAway as away:
                 context.working.interrupted()

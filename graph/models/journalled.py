@@ -7,13 +7,9 @@ import hashlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from ridgeline.graph.models.allowance import Allowance
-from ridgeline.graph.models.batch.batches import Batches
 from ridgeline.graph.models.continuation import joined
 from ridgeline.graph.models.edits import holds_edits
 from ridgeline.graph.models.failures import ModelUnavailable, NoText
-from ridgeline.graph.models.later_replies import LaterReplies
-from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.prompts import render_request
 from ridgeline.graph.models.replies import UnmatchedEdits, UnreadableReply, read_ideas, read_kernel
 from ridgeline.graph.models.requests import (
@@ -25,7 +21,7 @@ from ridgeline.graph.models.requests import (
 )
 from ridgeline.graph.models.search_model import ModelCall
 from ridgeline.graph.models.second_ask import advice_given, advice_of, kernel_again
-from ridgeline.graph.models.sending import CallSender, reply_of
+from ridgeline.graph.models.sending import reply_of
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import again_id, part_id
 from ridgeline.tools.threads import run_whole
@@ -33,6 +29,7 @@ from ridgeline.tools.threads import run_whole
 if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.pool import ModelPool
+    from ridgeline.graph.models.sending import CallSender
 
 logger = logger_of(__name__)
 
@@ -51,31 +48,10 @@ class JournalledModels:
     reply or the failure before anything uses it.
     """
 
-    def __init__(
-        self,
-        pool: ModelPool,
-        journal: Journal,
-        allowance: Allowance | None = None,
-        *,
-        later: LaterReplies | None = None,
-        is_stopping: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """`later` waits for the replies of mailboxes and batches; without it one that waits alive."""
+    def __init__(self, pool: ModelPool, journal: Journal, sender: CallSender) -> None:
         self._pool = pool
         self._journal = journal
-        self.allowance = allowance or Allowance(journal)
-        self.later = later or LaterReplies(
-            mailbox=Mailbox(journal),
-            batches=Batches(journal, self.allowance, pool.batch_model),
-            journal=journal,
-            allowance=self.allowance,
-        )
-        self._sender = CallSender(journal, self.allowance, self.later, is_stopping=is_stopping)
-
-    @property
-    def sending(self) -> int:
-        """Return how many calls are in flight."""
-        return self._sender.in_flight
+        self._sender = sender
 
     # ------------------------------------------------------------------------------------------------- what is asked
 

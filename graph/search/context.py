@@ -12,6 +12,7 @@ from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.later_replies import ALIVE, LaterReplies, Waiting
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.requests import Subject
+from ridgeline.graph.models.sending import CallSender
 from ridgeline.graph.search.decisions import LiveDecisions
 from ridgeline.graph.search.families import family_of
 from ridgeline.graph.search.repairs.sibling_repairs import SiblingRepairs
@@ -59,7 +60,7 @@ class SearchContext:
     """Everything a search needs besides its state.
 
     The baseline node sets `described_target` and `facts`, which a resumed search brings along. `ideas_not_tried` fills,
-    `thread_id` is set once. No other field is set during a search; what `measuring`, `journalled_models` and `working` hold
+    `thread_id` is set once. No other field is set during a search; what `measuring`, `later` and `working` hold
     changes inside them.
     """
 
@@ -78,6 +79,9 @@ class SearchContext:
     waiting: Waiting = ALIVE
     # a stop was asked for: no provider and no reply is waited for longer
     is_stopping: Callable[[], bool] = lambda: False
+    allowance: Allowance = field(init=False)
+    later: LaterReplies = field(init=False)
+    _sender: CallSender = field(init=False)
     journalled_models: JournalledModels = field(init=False)
     sibling_repairs: SiblingRepairs = field(init=False)
     working: WorkingTime = field(default_factory=WorkingTime)
@@ -92,28 +96,32 @@ class SearchContext:
         if (self.finish is not None) != (self.ended_by is EndedBy.HOST):
             raise ValueError(f"a search that is ended by {self.ended_by.value} has finish={self.finish!r}")
         self.sibling_repairs = SiblingRepairs(is_stopping=self.is_stopping)
-        allowance = Allowance(self.journal, self.budget, wall_used_s=lambda: self.wall_s)
-        later = LaterReplies(
+        self.allowance = Allowance(
+            self.journal,
+            self.budget,
+            wall_used_s=lambda: self.wall_s,
+            awaits_batches=lambda: self.later.awaits_batches,
+        )
+        self.later = LaterReplies(
             mailbox=Mailbox(self.journal),
-            batches=Batches(self.journal, allowance, self.models.batch_model),
+            batches=Batches(self.journal, self.allowance, self.models.batch_model),
             journal=self.journal,
-            allowance=allowance,
+            allowance=self.allowance,
             waiting=self.waiting,
             is_stopping=self.is_stopping,
             is_busy=self._is_busy,
         )
-        self.journalled_models = JournalledModels(
-            self.models, self.journal, allowance, later=later, is_stopping=self.is_stopping
-        )
+        self._sender = CallSender(self.journal, self.allowance, self.later, is_stopping=self.is_stopping)
+        self.journalled_models = JournalledModels(self.models, self.journal, self._sender)
 
     def _is_busy(self) -> bool:
         """Say whether the search works beside the replies that it waits for."""
-        return self.measuring.is_busy or bool(self.journalled_models.sending)
+        return self.measuring.is_busy or bool(self._sender.in_flight)
 
     @property
     def wall_s(self) -> float:
         """Return the seconds that the search took so far, without those in which it only waited for a mailbox."""
-        return self.working.all_s - self.journalled_models.later.waited_s
+        return self.working.all_s - self.later.waited_s
 
     @property
     def described(self) -> DescribedTarget:

@@ -182,7 +182,7 @@ async def _open_locked(
         tell_unpriced(context.models, on_event)
         tell_beyond(search, on_event)
         stack.push_async_callback(end_compiled, context)
-        await run_whole(context.journalled_models.later.mailbox.publish)
+        await run_whole(context.later.mailbox.publish)
         yield context
 
 

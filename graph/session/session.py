@@ -121,7 +121,7 @@ async def _stream(
 
     graph = make_graph()
     graph.checkpointer = saver
-    await take_up(context.journalled_models.later)
+    await take_up(context.later)
     with record_errors(search.run_dir / CHECKPOINTS):
         snapshot = await graph.aget_state(_THREAD)
         if snapshot.created_at is not None and not snapshot.tasks:

@@ -52,7 +52,7 @@ async def first_stop(
     context: SearchContext, plan: Plan, *, round_: int, stalled_rounds: int, best: Standing | None
 ) -> Stop | None:
     """Return the stop of the first stop rule that holds, or None."""
-    if over := exhausted(context.budget, await spent(context)) or context.journalled_models.allowance.ended:
+    if over := exhausted(context.budget, await spent(context)) or context.allowance.ended:
         return Stop(SearchOutcome.BUDGET, over)
     if stop := await _floor_stop(context, best):
         return stop

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from tests.graph.conftest import Search
+from tests.graph.models.asked import journalled
 from tests.graph.requests_made import ideation
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas, faster_each_round
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.graph.models.failures import ModelUnavailable
-from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.models.requests import COMPOSER, IdeationRequest, Traits, Usage
 from ridgeline.graph.models.retry import first_line
@@ -85,9 +85,9 @@ async def test_reply_that_arrived_is_read_from_the_journal_by_models_that_know_n
 ) -> None:
     model, request = ScriptedModel(), ideation()
     with Archive.open(tmp_path / "archive.sqlite") as archive:
-        first = JournalledModels(ModelPool([model]), Journal(archive))
+        first = journalled(ModelPool([model]), Journal(archive))[0]
         drafts = await first.propose("r1:ideate:0", model.name, request)
-        again = JournalledModels(ModelPool([model]), Journal(archive))
+        again = journalled(ModelPool([model]), Journal(archive))[0]
         assert await again.propose("r1:ideate:0", model.name, request) == drafts
     assert len(model.proposals) == 1
 
@@ -100,6 +100,6 @@ async def test_only_the_offline_model_states_compositions(
         return {"ideas": [idea | {"composition": ["prefetch"]} for idea in distinct_ideas(request)["ideas"]]}
 
     with Archive.open(tmp_path / "archive.sqlite") as archive:
-        models = JournalledModels(ModelPool([AskedAtOnce(ScriptedModel(ideas=ideas), traits)]), Journal(archive))
+        models = journalled(ModelPool([AskedAtOnce(ScriptedModel(ideas=ideas), traits)]), Journal(archive))[0]
         drafts = await models.propose("r1:ideate:0", "scripted", ideation())
     assert {draft.composition for draft in drafts} == {composition}
