@@ -69,11 +69,11 @@ async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
     """Return how the search ends; its certificate and its best kernel are stored."""
     if (stored := await run_whole(_stored, context)) is not None:
         return stored
-    if context.certifies:
+    if not context.replays_times:
         await _tell_begun(context)
     await join_compiled(context)
     standings = await judged_standings(context)
-    if not context.certifies:
+    if context.replays_times:
         return await _uncertified(state, context, standings)
     leaders = await compare_leaders(context, standings)
     elites = await ranked_elites(context, standings, context.plan(state.get("max_rounds")).elites)

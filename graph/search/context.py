@@ -86,7 +86,7 @@ class SearchContext:
     sibling_repairs: SiblingRepairs = field(init=False)
     working: WorkingTime = field(default_factory=WorkingTime)
     ideas_not_tried: set[str] = field(default_factory=set)  # the user's, of which this session was warned
-    certifies: bool = True  # False: its times are replayed, and nothing can be measured again
+    replays_times: bool = False  # nothing is measured, and so nothing certified
     decisions: Decisions = field(default_factory=LiveDecisions)
     ended_by: EndedBy = EndedBy.NOBODY
     finish: Finish | None = None  # of a search that is ended by its host, and of no other

@@ -174,7 +174,7 @@ async def _open_locked(
                 tell=on_requests(search.run_dir, on_event),
             ),
             is_stopping=is_stopping(stop),
-            certifies=not search.replays_times,
+            replays_times=search.replays_times,
             decisions=decisions_of(search.replay.answers if search.replay else None, archive, models),
             ended_by=ended_by,
             finish=end_host_search if ended_by is EndedBy.HOST else None,

@@ -147,7 +147,7 @@ CHILD = """
 import asyncio, contextlib, os, sys
 from pathlib import Path
 import ridgeline.graph.session.machine as machine
-import ridgeline.graph.session.options as options
+import ridgeline.graph.session.beginning as beginning
 from ridgeline.graph.cli import main
 from ridgeline.tools.errors import BadReferenceError
 from tests.graph.memory_engine import MemoryEngine
@@ -173,7 +173,7 @@ async def opened(*_, log, **__):
 
 
 machine.open_engine = opened
-options.make_models = lambda *_, **__: [ScriptedModel()]
+beginning.make_models = lambda *_, **__: [ScriptedModel()]
 sys.exit(main())
 """
 
@@ -225,7 +225,7 @@ def test_a_suite_killed_and_interrupted_ends_as_one_that_was_not(problems: Path,
 OFFLINE_CHILD = """
 import contextlib, dataclasses, sys
 import ridgeline.graph.session.machine as machine
-import ridgeline.graph.session.options as options
+import ridgeline.graph.session.beginning as beginning
 from ridgeline.graph.cli import main
 from ridgeline.graph.models.requests import COMPOSER
 from ridgeline.graph.models.search_model import AskedAtOnce
@@ -255,7 +255,7 @@ async def opened(*_, **__):
 
 
 machine.open_engine = opened
-options.make_models = lambda *_, **__: [AskedAtOnce(ScriptedModel("offline"), COMPOSER)]
+beginning.make_models = lambda *_, **__: [AskedAtOnce(ScriptedModel("offline"), COMPOSER)]
 sys.exit(main())
 """
 
