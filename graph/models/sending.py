@@ -141,7 +141,7 @@ class CallSender:
             self.in_flight -= 1
             IN_HAND.reset(token)
         if has_waited and (begun := await run_whole(self._journal.call, call_id)):
-            waited = dataclasses.replace(reply.usage, latency_s=seconds_since(begun["began_at"]))
+            waited = dataclasses.replace(reply.usage, latency_s=seconds_since(begun.began_at))
             reply = dataclasses.replace(reply, usage=waited)
         await run_whole(self._journal.finish, call_id, _to_journal(reply))
         return reply

@@ -151,12 +151,12 @@ class Replay:
         """Return how many calls there were, and of these: with another prompt, about something else, not recorded."""
         counts = {"calls": 0, "other_prompts": 0, "other_questions": 0, "not_recorded": 0}
         for call in Journal(archive).calls():
-            question = question_of(call["request"])
+            question = question_of(call.request)
             # one that waited says nothing of what it asked about: no recorded call waits
-            found = self.answers.find(call["call_id"], question) if question is not None else None
+            found = self.answers.find(call.call_id, question) if question is not None else None
             counts["calls"] += 1
             counts["not_recorded"] += found is None
-            counts["other_prompts"] += found is not None and found.prompt_sha256 != call["prompt_sha256"]
+            counts["other_prompts"] += found is not None and found.prompt_sha256 != call.prompt_sha256
             counts["other_questions"] += found is not None and found.question not in (None, question)
         return counts
 

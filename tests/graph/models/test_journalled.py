@@ -41,8 +41,8 @@ async def test_any_exception_of_a_model_fails_one_branch_and_is_journaled(search
     assert output["outcome"] == "finished"
     assert context.journal.totals().in_flight == 0
     (failed,) = context.journal.calls("failed")
-    assert type(error).__name__ in failed["error"]
-    assert str(error) in failed["error"]
+    assert type(error).__name__ in failed.error
+    assert str(error) in failed.error
     assert sum(1 for c in search.archive.candidates(origin=Origin.MODEL) if not c.source) == 1
 
 
