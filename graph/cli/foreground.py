@@ -90,9 +90,7 @@ def run_shown(
         stack.callback(view.close)
         early = stack.enter_context(_noted_signals())
         result = asyncio.run(_run(search, view, stop, early))
-        board.settle(
-            ending(result.state, result.reason) if result else AT_ONCE, result.report["best"] if result else None
-        )
+        board.settle(ending(result.state, result.reason) if result else AT_ONCE, result.best if result else None)
     for line in closing_lines(result, search.budget) if result else _cut_short_lines(search.run_dir):
         _print(console, line)
     return result, stop
