@@ -31,11 +31,11 @@ from ridgeline.graph.search.ranking.turns import BuiltStanding, Uncompared, time
 from ridgeline.tools.engine import BaselineTask, CompileTask, NextBaselineTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.keys import OWN_WORK, evaluation_key
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.vocabulary import DeviceKind, Origin, Purpose, ReasonCode, Sanitizers, Status
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext

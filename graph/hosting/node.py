@@ -25,8 +25,8 @@ from ridgeline.graph.session.last_record import end_search, recorded
 from ridgeline.graph.session.opened_search import hold
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import EngineError, InputError, NotBegun
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import RunState
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph

@@ -19,7 +19,7 @@ from ridgeline.graph.models.prices import Tariff
 from ridgeline.graph.models.requests import IdeationRequest, Usage
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import OutOfBudget
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:

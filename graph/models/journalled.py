@@ -23,8 +23,8 @@ from ridgeline.graph.models.search_model import ModelCall
 from ridgeline.graph.models.second_ask import advice_given, advice_of, kernel_again
 from ridgeline.graph.models.sending import reply_of
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import again_id, part_id
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.models.prices import is_batch
 from ridgeline.tools.errors import NotBegun
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal

@@ -18,8 +18,8 @@ from ridgeline.graph.models.retry import unreadable
 from ridgeline.graph.models.waiting_request import seconds_since
 from ridgeline.tools.errors import OutOfBudget, RidgelineError, RunError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.printable import encodable
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal

@@ -19,10 +19,10 @@ from ridgeline.tools.build.interfaces import entry_declaration
 from ridgeline.tools.engine import BaselineTask, DescribeTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext

@@ -22,9 +22,9 @@ from ridgeline.graph.search.ranking.leaders import Leader, compare_leaders, with
 from ridgeline.graph.search.rounds.stop_rules import Stop, tell_stop
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import EngineError, NotRecorded
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.results import QUARANTINE_ABOVE
 from ridgeline.tools.records.vocabulary import Purpose, RunState, SearchOutcome
-from ridgeline.tools.threads import run_whole
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:

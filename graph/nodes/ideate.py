@@ -29,10 +29,10 @@ from ridgeline.graph.search.rounds.stop_rules import Stop, outcome_state, tell_s
 from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.tools.errors import ModelError, OutOfBudget
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import CallId, idea_id
 from ridgeline.tools.records.search import Idea
 from ridgeline.tools.records.vocabulary import SearchOutcome
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext

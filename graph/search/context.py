@@ -22,7 +22,7 @@ from ridgeline.graph.search.shape.ablation import Ablation
 from ridgeline.graph.search.shape.plan import Plan, derived_seed, make_plan
 from ridgeline.tools.build.interfaces import entry_declaration, problem_header
 from ridgeline.tools.errors import EngineError, NotBegun, RunError
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable

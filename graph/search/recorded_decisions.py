@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.decisions import Decisions, LiveDecisions
 from ridgeline.graph.search.ranking.elites import read_standings
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import attempt_id, attempt_of, branch_of, write_id
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive

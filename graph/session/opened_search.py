@@ -30,7 +30,7 @@ from ridgeline.graph.session.run_log import log_to
 from ridgeline.graph.session.stopping import now_in_utc, obeying_stop
 from ridgeline.tools.errors import InputError, StorageError
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl

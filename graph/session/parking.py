@@ -10,7 +10,7 @@ from ridgeline.checkpoints.storage.own_files import MAILBOX
 from ridgeline.graph.models.mailbox.folder import SETTLED_S
 from ridgeline.graph.models.prices import is_batch
 from ridgeline.graph.search.events import telling
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ from ridgeline.graph.search.rounds.stop_rules import first_stop
 from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.state import Route, outcome_of
 from ridgeline.tools.errors import RunError
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import RunState, SearchOutcome
-from ridgeline.tools.threads import run_whole
 from ridgeline.tools.wording import option
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from ridgeline.graph.session.parking import settle_waiting, take_up
 from ridgeline.graph.session.resume import decide_continuation, prepare
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import RunState
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

@@ -27,7 +27,7 @@ from ridgeline.graph.models.retry import RATE_LIMITED, RETRYABLE_STATUS, first_l
 from ridgeline.graph.models.waiting_request import WaitingRequest, seconds_since, stored_request
 from ridgeline.tools.errors import ModelError, RidgelineError, RunError
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.graph.models.requests import TriedIdea
 from ridgeline.graph.search.ideas.novelty import tries_left
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import attempt_id
 from ridgeline.tools.records.vocabulary import IdeaOutcome
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive

@@ -25,8 +25,8 @@ from ridgeline.graph.search.events import BaselineEvent, emit, warn
 from ridgeline.tools.engine import NextBaselineTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive

@@ -12,14 +12,14 @@ from ridgeline.checkpoints.history.repeated_sources import same_source_as
 from ridgeline.graph.search.budget import charge
 from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.ranking.elites import Standing, read_standings
+from ridgeline.tools.engines.steps import STEPS, Measured, Step
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import branch_id
 from ridgeline.tools.records.results import Evaluation, Profile
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose, Status
-from ridgeline.tools.steps import STEPS, Measured, Step
-from ridgeline.tools.threads import run_whole
 from ridgeline.tools.toolbox import make_toolbox
 from ridgeline.tools.wording import counted
 

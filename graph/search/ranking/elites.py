@@ -12,10 +12,10 @@ from ridgeline.checkpoints.history.sweeps import sweep_rows
 from ridgeline.graph.models.requests import Elite
 from ridgeline.graph.search.sources.structure import structure_of
 from ridgeline.graph.search.sources.tuning import root_id
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, Label, Origin
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive

@@ -22,9 +22,9 @@ from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.results import Build, Comparison
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext

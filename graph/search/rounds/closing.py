@@ -16,8 +16,8 @@ from ridgeline.graph.search.ranking.leaders import compare_for_elites
 from ridgeline.graph.search.rounds.stop_rules import Stop, first_stop, outcome_state, ranking_state, tell_stop
 from ridgeline.graph.state import Route
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import Origin, Purpose, SearchOutcome
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext

@@ -11,9 +11,9 @@ from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging.compiled import is_pytorch_at_floor
 from ridgeline.graph.search.ranking.elites import Standing
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.results import BELIEVED_FROM
 from ridgeline.tools.records.vocabulary import SearchOutcome
-from ridgeline.tools.threads import run_whole
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:

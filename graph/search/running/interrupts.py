@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from langgraph.types import interrupt
 
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.models.mailbox.mailbox import Mailbox

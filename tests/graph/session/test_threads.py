@@ -17,8 +17,8 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.search.rounds.stop_rules import Stop, tell_stop
 from ridgeline.graph.session import last_record
 from ridgeline.graph.session.session import run_search
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import SearchOutcome
-from ridgeline.tools.threads import run_whole
 
 from .test_session import options
 
