@@ -120,7 +120,7 @@ def _bound(name: str, node: Node[S], config: GraphConfig) -> Any:
         context = config.context or runtime.context
         if not isinstance(context, SearchContext):
             raise ModelError("ridgeline graph: pass context=SearchContext(...) or make_graph(GraphConfig(context=...))")
-        context.check_thread(thread_of(runtime))
+        context.notes.keep_to_thread(thread_of(runtime), context.archive.path.parent)
         with context.working.node():
             try:
                 return _then(name, state, await node(state, context))

@@ -56,7 +56,7 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     await begin_compiled(context)
     await run_whole(context.archive.save_run, RunRecord(stop_reason=""))  # a resumed search had one
     plan = context.plan(state.get("max_rounds"))
-    if left := await unwritten_branches(context, state):
+    if left := await unwritten_branches(context.archive, state):
         return _again(state, plan, left)
     round_ = state.get("round", 0) + 1
     with_seeds = await take_up_seeds(context, plan, round_)
@@ -73,7 +73,7 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     why = context.decisions.why_no_idea(composes_alone=context.models.composes_alone)
     stop = None if ideas else Stop(SearchOutcome.STALLED, why)
     if stop:
-        await tell_stop(context, stop)
+        await tell_stop(context.archive, stop)
     return {
         **with_seeds,
         **outcome_state(stop),
@@ -101,7 +101,7 @@ def _again(state: SearchState, plan: Plan, left: list[BranchPlan]) -> SearchStat
 async def _over_budget(context: SearchContext, round_: int, reason: str) -> SearchState:
     """Return the end of a search whose budget allows no further ideas; a larger one takes the round up anew."""
     stop = Stop(SearchOutcome.BUDGET, reason)
-    await tell_stop(context, stop)
+    await tell_stop(context.archive, stop)
     return {
         **outcome_state(stop),
         "round": round_ - 1,
@@ -132,7 +132,7 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     emit({"event": "ideation", "round": round_, "max_rounds": plan.told_rounds})
     tried = await run_whole(tried_ideas, context.archive)
     pair = await _pair_to_recombine(context, tried)
-    elites = await read_elites(context, dict.fromkeys([*state.get("elites", []), *(pair or ())]))
+    elites = await read_elites(context.archive, dict.fromkeys([*state.get("elites", []), *(pair or ())]))
     begun = await run_whole(context.archive.ideas)
     told = await users_ideas(context, round_)
     usable = carried_out(context, told, round_)

@@ -17,11 +17,12 @@ from ridgeline.graph.search.decisions import LiveDecisions
 from ridgeline.graph.search.families import family_of
 from ridgeline.graph.search.repairs.sibling_repairs import SiblingRepairs
 from ridgeline.graph.search.running.measuring import Measuring
+from ridgeline.graph.search.running.session_notes import SessionNotes
 from ridgeline.graph.search.running.working_time import WorkingTime
 from ridgeline.graph.search.shape.ablation import Ablation
 from ridgeline.graph.search.shape.plan import Plan, derived_seed, make_plan
 from ridgeline.tools.build.interfaces import entry_declaration, problem_header
-from ridgeline.tools.errors import EngineError, NotBegun, RunError
+from ridgeline.tools.errors import EngineError, NotBegun
 from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
@@ -59,9 +60,8 @@ class EndedBy(Enum):
 class SearchContext:
     """Everything a search needs besides its state.
 
-    The baseline node sets `described_target` and `facts`, which a resumed search brings along. `ideas_not_tried` fills,
-    `thread_id` is set once. No other field is set during a search; what `measuring`, `later` and `working` hold
-    changes inside them.
+    The baseline node sets `described_target` and `facts`, which a resumed search brings along. No other field is set during
+    a search; what `measuring`, `later`, `working` and `notes` hold changes inside them.
     """
 
     problem: ProblemSpec
@@ -85,12 +85,11 @@ class SearchContext:
     journalled_models: JournalledModels = field(init=False)
     sibling_repairs: SiblingRepairs = field(init=False)
     working: WorkingTime = field(default_factory=WorkingTime)
-    ideas_not_tried: set[str] = field(default_factory=set)  # the user's, of which this session was warned
+    notes: SessionNotes = field(default_factory=SessionNotes)
     replays_times: bool = False  # nothing is measured, and so nothing certified
     decisions: Decisions = field(default_factory=LiveDecisions)
     ended_by: EndedBy = EndedBy.NOBODY
     finish: Finish | None = None  # of a search that is ended by its host, and of no other
-    thread_id: str | None = None  # of the host's thread that runs it, once one has begun
 
     def __post_init__(self) -> None:
         if (self.finish is not None) != (self.ended_by is EndedBy.HOST):
@@ -148,28 +147,17 @@ class SearchContext:
         """Return what the search leaves out."""
         return Ablation.of(self.settings)
 
-    def check_thread(self, thread_id: str | None) -> None:
-        """Refuse a second thread of a host: it would be given what the first one's search found.
+    async def measure(self, task: Task[R], *, ends_at_stop: bool = True) -> R:
+        """Return the engine's result of a task.
 
-        Raises:
-            RunError: another thread runs this context's search; None is a graph without a checkpointer.
-        """
-        self.thread_id = self.thread_id or thread_id
-        if thread_id is not None and thread_id != self.thread_id:
-            raise RunError(
-                f"{self.archive.path.parent}: this context is the search of thread {self.thread_id}, not of {thread_id}; "
-                "open a context for each thread, or let search_node do so"
-            )
-
-    async def measure(self, task: Task[R]) -> R:
-        """Return the engine's result of a task that follows others within one step of the graph.
-
-        Such a step may take minutes: a stop ends it here, between two measurements. Those that were made are stored.
+        A step of the graph may take minutes: a stop ends it here, between two measurements. Those that were made are
+        stored. Those that a search begins with do not end at a stop.
 
         Raises:
             NotBegun: a stop was asked for.
         """
-        self.check_stop()
+        if ends_at_stop:
+            self.check_stop()
         return await self.measuring.engine.submit(task)
 
     def check_stop(self) -> None:

@@ -80,7 +80,7 @@ async def extension(context: SearchContext, values: Mapping[str, Any], max_round
     if max_rounds is None and outcome_of(values) is not SearchOutcome.BUDGET:
         return Extension(certifies_again=certifies_again)
     rounds = max_rounds or values.get("max_rounds") or context.settings.rounds
-    round_ = values.get("round", 0) - (1 if await unwritten_branches(context, values) else 0)
+    round_ = values.get("round", 0) - (1 if await unwritten_branches(context.archive, values) else 0)
     standings = await run_whole(read_standings, context.archive)
     stop = await first_stop(
         context,

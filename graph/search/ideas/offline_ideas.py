@@ -85,7 +85,7 @@ def carried_out(context: SearchContext, texts: Sequence[str], round_: int) -> li
         why_not = "" if is_recorded else read_by_offline(text, context.subject).why_not_tried
         if not why_not:
             kept.append(text)
-        elif text not in context.ideas_not_tried:
-            context.ideas_not_tried.add(text)
+        elif text not in context.notes.ideas_not_tried:
+            context.notes.ideas_not_tried.add(text)
             warn(f"the idea {title_of(text)!r} is not tried: {why_not}")
     return kept

@@ -53,7 +53,7 @@ async def take_up_seeds(context: SearchContext, plan: Plan, round_: int) -> Sear
         return {}
     await judge_seeds(context, seeds)
     standings = await judged_standings(context)
-    elites = await ranked_elites(context, standings, plan.elites)
+    elites = await ranked_elites(context.archive, standings, plan.elites)
     return ranking_state(elites, standings[0] if standings else None)
 
 

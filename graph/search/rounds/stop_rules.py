@@ -17,6 +17,7 @@ from ridgeline.tools.records.vocabulary import SearchOutcome
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.shape.plan import Plan
     from ridgeline.graph.state import SearchState
@@ -63,9 +64,9 @@ async def first_stop(
     return None
 
 
-async def tell_stop(context: SearchContext, stop: Stop) -> None:
+async def tell_stop(archive: Archive, stop: Stop) -> None:
     """Store why the search ends, and tell the viewers that it is over."""
-    await run_whole(context.archive.save_run, RunRecord(stop_reason=stop.reason))
+    await run_whole(archive.save_run, RunRecord(stop_reason=stop.reason))
     emit({"event": "stopped", "outcome": stop.outcome, "reason": stop.reason})
 
 
