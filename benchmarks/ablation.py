@@ -28,7 +28,7 @@ from prompt_sizes import CHARACTERS_PER_TOKEN
 from result import write_result
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.calls.journal import Call, Journal
 from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.checkpoints.recording.file import read_recording
 from ridgeline.checkpoints.recording.recording import Recording
@@ -192,7 +192,7 @@ def best_by_tokens(archive: Archive) -> Curve:
             tuned.setdefault(candidate.round, []).append(speedups.get(candidate.id))
     given = [speedups.get(c.id) for c in candidates if c.round == 0]
     curve = _grown([], 0, given)
-    read = ((CallId.read(call["call_id"]), call) for call in Journal(archive).calls())
+    read = ((CallId.read(call.call_id), call) for call in Journal(archive).calls())
     calls = sorted(((call_id, call) for call_id, call in read if call_id), key=lambda each: each[0].order)
     used = 0
     for number, (call_id, call) in enumerate(calls):
@@ -204,13 +204,13 @@ def best_by_tokens(archive: Archive) -> Curve:
     return curve
 
 
-def _tokens(archive: Archive, call: Mapping[str, Any]) -> int:
+def _tokens(archive: Archive, call: Call) -> int:
     """Return the tokens of a call; of an answer that states none, those of its prompt and its text by their length."""
-    stated = int(call["input_tokens"]) + int(call["output_tokens"])
-    reply = None if stated else Journal(archive).stored(call["call_id"])
+    stated = int(call.input_tokens) + int(call.output_tokens)
+    reply = None if stated else Journal(archive).stored(call.call_id)
     if reply is None:
         return stated
-    prompt = KeptTexts(archive).prompt(call["prompt_sha256"]) or ""
+    prompt = KeptTexts(archive).prompt(call.prompt_sha256) or ""
     return round((len(prompt) + len(str(reply.get("text") or ""))) / CHARACTERS_PER_TOKEN)
 
 

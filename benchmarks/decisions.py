@@ -16,7 +16,7 @@ def decisions(run: Path) -> dict[str, Any]:
             "ideas": [idea.to_json() for idea in archive.ideas()],
             "kernels": sorted((c.id, c.model, c.source, str(c.parent_id)) for c in archive.candidates()),
             "measured": sorted((e.candidate_id, e.purpose, e.status, e.speedup or 0) for e in archive.evaluations()),
-            "calls": sorted((call["call_id"], call["model"], call["state"]) for call in Journal(archive).calls()),
+            "calls": sorted((call.call_id, call.model, call.state) for call in Journal(archive).calls()),
             "rounds": [(r.round, r.ideas, r.elites, r.best_id) for r in archive.rounds()],
             "best": archive.run().best_id,
         }

@@ -1,4 +1,4 @@
-"""The headline table: PyTorch, the floor, the best seed and what a keyless search finds, for each headline problem.
+"""The headline table: PyTorch, the floor, the best seed and what the offline model finds, for each headline problem.
 
     PYTHONPATH=src python benchmarks/headline.py [PROBLEM …] [--search-s 180] [--device cuda]
 
@@ -121,7 +121,7 @@ def _from_triton(path: Path) -> dict[str, dict[str, float | str]] | str:
 
 
 def search(path: Path, device_name: str, seconds: float) -> dict[str, Any]:
-    """Return how a keyless search ended."""
+    """Return how a search with the offline model ended."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             result = ridgeline.search(

@@ -1,4 +1,4 @@
-"""Candidates per minute of the same keyless search on one GPU and on every GPU of the machine that is like it.
+"""Candidates per minute of one offline search on one GPU and on every GPU of the machine that is like it.
 
     PYTHONPATH=src python benchmarks/throughput.py [PROBLEM …] [--search-s 60] [--device cuda|cpu]
 

@@ -3,7 +3,7 @@
 Each method is durable against a killed process before it returns, safe to call from many threads, and idempotent:
 storing the same thing twice changes nothing, so a resumed branch may repeat its last step.
 
-Every method blocks; coroutines call it through `run_whole` of tools/threads.py (docs/architecture.md says why).
+Every method blocks; coroutines call it through `run_whole` of tools/machine/threads.py (docs/architecture.md says why).
 """
 
 from __future__ import annotations

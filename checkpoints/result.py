@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import Any
 
@@ -60,6 +60,38 @@ class Best:
         return f"best.{self.candidate.language}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestKernel:
+    """result.json's `best`."""
+
+    id: str
+    idea: str | None  # its title; None: a seed, or a kernel of the bank
+    origin: str
+    round: int
+    source_path: str  # within the run folder
+    speedup: float | None  # eager / kernel
+    speedup_ci95: list[float] | None
+    speedup_vs_best: float | None  # the fastest of PyTorch's configurations / kernel
+    baselines_failed: list[str]  # configurations without a time for that
+    speedup_vs_seed: float | None
+    speedup_vs_seed_ci95: list[float] | None
+    median_ms: float | None
+    reference_ms: float | None  # eager's
+    precision_class: str | None
+    labels: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as it is written."""
+        entry: dict[str, Any] = finite(asdict(self))
+        return entry
+
+    @classmethod
+    def read(cls, result: Mapping[str, Any]) -> BestKernel | None:
+        """Return the best kernel of a result.json that `build_result` made; None where it has none."""
+        entry = result.get("best")
+        return cls(**entry) if entry else None
+
+
 def choose_best(archive: Archive) -> Best | None:
     """Return the run's best kernel: the graph's `best_id`, else the fastest right one, else None.
 
@@ -93,7 +125,7 @@ def build_result(archive: Archive) -> dict[str, Any]:
             "rounds": len(rounds),
             "candidates": len(archive.candidates(origin=Origin.MODEL)),
             "tuned": len(archive.evaluations(purpose=Purpose.TUNE)),
-            "best": best_entry(archive, best, baselines) if best else None,
+            "best": best_kernel(archive, best, baselines).to_json() if best else None,
             "baselines": baseline_entries(baselines),
             "floor_ms": baselines.floor.floor_ms if baselines else None,
             "tokens": calls.tokens,
@@ -131,29 +163,29 @@ def _versions(archive: Archive, run: RunRecord) -> dict[str, str]:
     return own | torch | dict(run.versions or {})
 
 
-def best_entry(archive: Archive, best: Best, baselines: Baselines | None) -> dict[str, Any]:
-    """Return result.json's `best`."""
+def best_kernel(archive: Archive, best: Best, baselines: Baselines | None) -> BestKernel:
+    """Return a run's best kernel with all its figures."""
     evaluation = best.evaluation
     vs_seed = speedup_vs_seed(archive, best.candidate.id)
     with record_errors(archive.path):
         idea = archive.idea(best.candidate.idea_id).title if best.candidate.idea_id else None
-    return {
-        "id": best.candidate.id,
-        "idea": idea,
-        "origin": best.candidate.origin.value,
-        "round": best.candidate.round,
-        "source_path": best.file_name,
-        "speedup": evaluation.speedup,
-        "speedup_ci95": evaluation.speedup_interval,
-        "speedup_vs_best": speedup_vs_best(evaluation, baselines),
-        "baselines_failed": _baselines_failed(archive, evaluation, baselines),
-        "speedup_vs_seed": vs_seed.ratio if vs_seed else None,
-        "speedup_vs_seed_ci95": list(vs_seed.ratio_ci95) if vs_seed else None,
-        "median_ms": evaluation.timing.median_ms if evaluation.timing else None,
-        "reference_ms": evaluation.timing.reference_ms if evaluation.timing else None,
-        "precision_class": _precision(evaluation),
-        "labels": _labels(evaluation),
-    }
+    return BestKernel(
+        id=best.candidate.id,
+        idea=idea,
+        origin=best.candidate.origin.value,
+        round=best.candidate.round,
+        source_path=best.file_name,
+        speedup=evaluation.speedup,
+        speedup_ci95=evaluation.speedup_interval,
+        speedup_vs_best=speedup_vs_best(evaluation, baselines),
+        baselines_failed=_baselines_failed(archive, evaluation, baselines),
+        speedup_vs_seed=vs_seed.ratio if vs_seed else None,
+        speedup_vs_seed_ci95=list(vs_seed.ratio_ci95) if vs_seed else None,
+        median_ms=evaluation.timing.median_ms if evaluation.timing else None,
+        reference_ms=evaluation.timing.reference_ms if evaluation.timing else None,
+        precision_class=_precision(evaluation),
+        labels=_labels(evaluation),
+    )
 
 
 def _baselines_failed(archive: Archive, evaluation: Evaluation, baselines: Baselines | None) -> list[str]:

@@ -12,7 +12,7 @@ from ridgeline.tools.records.problem import Device, DeviceFact
 from ridgeline.tools.records.search import BuildingBlock
 from ridgeline.tools.records.vocabulary import RunState
 
-KEYLESS = "offline"
+OFFLINE = "offline"
 """Name of the model that needs no key and composes kernels itself."""
 
 
@@ -67,9 +67,9 @@ class RunRecord(Record):
         return str((self.problem or {}).get("name", ""))
 
     @property
-    def is_keyless(self) -> bool:
+    def is_offline(self) -> bool:
         """Say whether the offline model searches alone."""
-        return self.models == (KEYLESS,)
+        return self.models == (OFFLINE,)
 
     @property
     def has_begun(self) -> bool:

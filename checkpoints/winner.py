@@ -7,10 +7,9 @@ from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.lineage import certificate_of, lineage
-from ridgeline.checkpoints.result import Best, best_entry, choose_best
+from ridgeline.checkpoints.result import Best, best_kernel, choose_best
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.errors import record_errors
-from ridgeline.checkpoints.storage.strict_json import finite
 from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.error_map import Measure
@@ -98,7 +97,7 @@ def winner_of(archive: Archive, run: str, *, advice: str = _SEARCH_ANEW) -> Winn
             reference=record.reference_source,
             description=description,
             best=best,
-            figures=finite(best_entry(archive, best, archive.baselines())),
+            figures=best_kernel(archive, best, archive.baselines()).to_json(),
             certificate=certificate,
             certificate_json=archive.certificate_json() if certificate else None,
             lineage=lineage(archive, best.candidate.id),

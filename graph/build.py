@@ -120,13 +120,13 @@ def _bound(name: str, node: Node[S], config: GraphConfig) -> Any:
         context = config.context or runtime.context
         if not isinstance(context, SearchContext):
             raise ModelError("ridgeline graph: pass context=SearchContext(...) or make_graph(GraphConfig(context=...))")
-        context.check_thread(thread_of(runtime))
+        context.notes.keep_to_thread(thread_of(runtime), context.archive.path.parent)
         with context.working.node():
             try:
                 return _then(name, state, await node(state, context))
             except ReplyPending as pending:
                 context.working.interrupted()
-                await put_to_host(context.journalled_models.later.mailbox, pending.request, _task_of(runtime))
+                await put_to_host(context.later.mailbox, pending.request, _task_of(runtime))
                 return _then(name, state, AGAIN[name])
             except DeviceAway as away:
                 context.working.interrupted()

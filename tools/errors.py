@@ -7,7 +7,7 @@ RidgelineError
 │   │       ├── NoRoomError    memory ran out while the reference was judged
 │   │       └── ContentsRefusedError  it raises for contents that were made from its inputs
 │   ├── ModelError          an unknown model, a missing key, a provider that refuses
-│   │   └── UncoveredError  the keyless model composes nothing for this problem; it may for others
+│   │   └── UncoveredError  the offline model composes nothing for this problem; it may for others
 │   ├── DeviceError         no such device, no compiler, a busy GPU
 │   ├── SandboxError        no tier of isolation is available here
 │   └── RunError            a run folder that is locked, damaged, or of another graph version
@@ -75,7 +75,7 @@ class ModelError(InputError):
 
 
 class UncoveredError(ModelError):
-    """The keyless model does not cover one problem; unlike a missing key, this says nothing about other problems."""
+    """The offline model does not cover one problem; unlike a missing key, this says nothing about other problems."""
 
 
 class DeviceError(InputError):

@@ -19,13 +19,13 @@ from langchain_core.tools.base import ArgsSchema
 from ridgeline.tools.build.stages import has_profile_build
 from ridgeline.tools.engine import CompileTask, Engine, MeasurementStore, ProfileTask
 from ridgeline.tools.engines.remembering import RememberingEngine
+from ridgeline.tools.engines.steps import Measured, Step, take_steps
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import evaluation_key
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build, Profile, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose, Status
-from ridgeline.tools.steps import Measured, Step, take_steps
-from ridgeline.tools.threads import run_whole
 
 Answer = tuple[str, Measured | Profile | None]
 """A tool's content and its artifact."""

@@ -81,6 +81,29 @@ class CallTotals(Record):
         return self.input_tokens + self.output_tokens
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A model call as the journal holds it; a damaged archive's may hold anything, which its readers check.
+
+    Tokens and dollars include those of failed sends.
+    """
+
+    call_id: str
+    state: str  # "in_flight", "waiting", "finished" or "failed"
+    model: str
+    prompt_sha256: str
+    request: dict[str, Any]
+    error: str  # why it failed, or what was wrong with the last answer
+    sent: int  # times
+    began_at: str
+    ended_at: str | None
+    latency_s: float | None
+    input_tokens: int
+    output_tokens: int
+    usd: float
+    unpriced: int  # 1 where it used tokens at an unknown price
+
+
 class Journal:
     """The model calls of one search, in its archive's file."""
 
@@ -167,11 +190,11 @@ class Journal:
         """Return the archive's file."""
         return self._database.path
 
-    def call(self, call_id: str) -> dict[str, Any] | None:
+    def call(self, call_id: str) -> Call | None:
         """Return one call as `calls` does, or None."""
         return next(iter(self._calls(call_id=call_id)), None)
 
-    def marked(self, task: str) -> dict[str, Any] | None:
+    def marked(self, task: str) -> Call | None:
         """Return the call that was put to a host in this task of its graph, or None."""
         return next(iter(self._calls(task=task)), None)
 
@@ -185,18 +208,13 @@ class Journal:
         sql = "SELECT call_id, error FROM model_calls WHERE state = 'waiting' AND error <> '' AND model NOT LIKE '%?batch'"
         return {str(row["call_id"]): str(row["error"]) for row in self._database.query(f"{sql} ORDER BY rowid")}
 
-    def calls(self, state: str | None = None) -> list[dict[str, Any]]:
-        """Return the calls in one state ("in_flight", "waiting", "finished", "failed") or all, oldest first.
-
-        `input_tokens`, `output_tokens` and `usd` include the call's failed sends.
-        """
+    def calls(self, state: str | None = None) -> list[Call]:
+        """Return the calls in one state ("in_flight", "waiting", "finished", "failed") or all, oldest first."""
         return self._calls(state=state)
 
-    def _calls(
-        self, *, state: str | None = None, call_id: str | None = None, task: str | None = None
-    ) -> list[dict[str, Any]]:
+    def _calls(self, *, state: str | None = None, call_id: str | None = None, task: str | None = None) -> list[Call]:
         found = self._database.query(_CALLS, {"state": state, "call_id": call_id, "task": task})
-        return [row | {"request": self._database.value_of(row["request"])} for row in found]
+        return [Call(**row | {"request": self._database.value_of(row["request"])}) for row in found]
 
     def totals(self) -> CallTotals:
         """Return the sums over all calls."""

@@ -150,9 +150,9 @@ def _kernels(
 def _spent_by_round(archive: Archive) -> dict[int, dict[str, Any]]:
     spent: dict[int, dict[str, Any]] = defaultdict(dict)
     for call in Journal(archive).calls():
-        if call_id := CallId.read(call["call_id"]):
+        if call_id := CallId.read(call.call_id):
             entry = spent[call_id.round]
-            entry["tokens"] = entry.get("tokens", 0) + call["input_tokens"] + call["output_tokens"]
-            entry["usd"] = entry.get("usd", 0.0) + call["usd"]
-            entry["unpriced_calls"] = entry.get("unpriced_calls", 0) + call["unpriced"]
+            entry["tokens"] = entry.get("tokens", 0) + call.input_tokens + call.output_tokens
+            entry["usd"] = entry.get("usd", 0.0) + call.usd
+            entry["unpriced_calls"] = entry.get("unpriced_calls", 0) + call.unpriced
     return spent

@@ -45,16 +45,16 @@ def progress(archive: Archive) -> Progress:
     calls = [call for state in ("in_flight", "waiting") for call in journal.calls(state)]
     return Progress(
         candidates=begun["candidates"],
-        round=max(begun["round"] or 0, *(_round_of(str(call["call_id"])) for call in calls), 0),
+        round=max(begun["round"] or 0, *(_round_of(str(call.call_id)) for call in calls), 0),
         rounds=rounds if isinstance(rounds, int) else None,
         is_certifying=bool(run.stop_reason),
         unjudged=unjudged(archive),
         calls=tuple(
             OpenCall(
-                what=_what(str(call["call_id"])),
-                model=str(call["model"]),
-                since=str(call["began_at"] or ""),
-                is_waiting=call["state"] == "waiting",
+                what=_what(str(call.call_id)),
+                model=str(call.model),
+                since=str(call.began_at or ""),
+                is_waiting=call.state == "waiting",
             )
             for call in calls
         ),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.calls.journal import Call, Journal
 from ridgeline.checkpoints.storage.errors import damaged
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.keys import CallId
@@ -48,12 +48,12 @@ def spending(archive: Archive) -> Spending:
     by_idea = {idea.id: Spent() for idea in ideas}
     by_candidate: dict[str, Spent] = defaultdict(Spent)
     for call in Journal(archive).calls():
-        _check(archive, call, ("input_tokens", "output_tokens", "usd"))
-        call_id = CallId.read(call["call_id"])
+        _check(archive, call)
+        call_id = CallId.read(call.call_id)
         if call_id is None:
             continue
         if call_id.asks_for_ideas:
-            brought = [idea.id for idea in ideas if idea.round == call_id.round and idea.model == call["model"]]
+            brought = [idea.id for idea in ideas if idea.round == call_id.round and idea.model == call.model]
             for idea_id in brought:
                 _charge(by_idea[idea_id], call, parts=len(brought))
         else:
@@ -69,24 +69,25 @@ def spending(archive: Archive) -> Spending:
     return Spending(by_idea=by_idea, by_candidate=dict(by_candidate))
 
 
-def _charge_writing(own: Spent, call: dict[str, Any]) -> None:
+def _charge_writing(own: Spent, call: Call) -> None:
     """Charge a call for a kernel to it, or to its idea."""
     _charge(own, call)
-    own.unpriced += call["unpriced"]
-    own.writers += [call["model"]] if call["model"] not in own.writers else []
+    own.unpriced += call.unpriced
+    own.writers += [call.model] if call.model not in own.writers else []
 
 
-def _charge(own: Spent, call: dict[str, Any], *, parts: int = 1) -> None:
+def _charge(own: Spent, call: Call, *, parts: int = 1) -> None:
     """Charge one of so many equal parts of a call."""
-    own.tokens += (call["input_tokens"] + call["output_tokens"]) / parts
-    own.usd += call["usd"] / parts
-    own.model_s += _seconds(call["latency_s"]) / parts
+    own.tokens += (call.input_tokens + call.output_tokens) / parts
+    own.usd += call.usd / parts
+    own.model_s += _seconds(call.latency_s) / parts
 
 
 def _seconds(value: Any) -> float:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
 
 
-def _check(archive: Archive, call: dict[str, Any], names: Iterable[str]) -> None:
-    if not all(isinstance(call[name], int | float) and math.isfinite(call[name]) for name in names):
+def _check(archive: Archive, call: Call) -> None:
+    used: tuple[object, ...] = (call.input_tokens, call.output_tokens, call.usd)
+    if not all(isinstance(value, int | float) and math.isfinite(value) for value in used):
         raise StorageError(f"{archive.path}: {damaged('what a call took is no number')}")

@@ -143,37 +143,37 @@ def _run(archive: Archive) -> RecordedRun:
 def _calls(archive: Archive, candidates: Mapping[str, Candidate], ideas: Mapping[str, Idea]) -> Iterable[RecordedCall]:
     journal = Journal(archive)
     calls = journal.calls()
-    ids = {call["call_id"] for call in calls}
+    ids = {call.call_id for call in calls}
     mended = {
         write_id(attempt): RecordedMending(source=each.source, mending=each.mending)
         for each in candidates.values()
         if each.mending and each.mending.by is Mender.SIBLING and (attempt := attempt_of(each.id))
     }
     for call in calls:
-        if call["state"] not in ("finished", "failed"):
+        if call.state not in ("finished", "failed"):
             continue
-        reply = journal.stored(call["call_id"])
-        request = call["request"]
-        asked = CallId.read(call["call_id"])
+        reply = journal.stored(call.call_id)
+        request = call.request
+        asked = CallId.read(call.call_id)
         if asked and not asked.asks_for_ideas and "idea" not in request and asked.idea_id in ideas:
             request = {**request, **_asked_of(ideas[asked.idea_id]), "variation": asked.variation}
             if not asked.attempt:
                 request["failure_code"] = ReasonCode.NONE
         yield RecordedCall(
-            call_id=call["call_id"],
-            model=call["model"],
-            prompt_sha256=call["prompt_sha256"],
+            call_id=call.call_id,
+            model=call.model,
+            prompt_sha256=call.prompt_sha256,
             question=question_of(request),
             reply={name: reply.get(name) for name in ("text", "is_truncated")} if reply else None,
-            error=call["error"],
+            error=call.error,
             usage={
-                "input_tokens": call["input_tokens"],
-                "output_tokens": call["output_tokens"],
-                "usd": None if call["unpriced"] else call["usd"],
-                "latency_s": call["latency_s"] or 0.0,
+                "input_tokens": call.input_tokens,
+                "output_tokens": call.output_tokens,
+                "usd": None if call.unpriced else call.usd,
+                "latency_s": call.latency_s or 0.0,
             },
-            kernel=_edited(call["call_id"], reply, candidates, ids) if reply else "",
-            mended=mended.get(call["call_id"]),
+            kernel=_edited(call.call_id, reply, candidates, ids) if reply else "",
+            mended=mended.get(call.call_id),
         )
 
 

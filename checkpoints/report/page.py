@@ -128,7 +128,7 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
     ideas, ideas_left_out = idea_rows(idea_results(archive), spent.by_idea)
     return {
         "result": result,
-        "is_keyless": records.run.is_keyless,
+        "is_offline": records.run.is_offline,
         "replay_words": replay_words(result["replay"]),
         "device_name": (result["device"] or {}).get("name", "unknown device"),
         "environment": _environment_rows(records.run, result),

@@ -8,7 +8,7 @@ from typing import Any
 from ridgeline.checkpoints.history.gains import Gain, Proof
 from ridgeline.checkpoints.report.figures import span_text
 from ridgeline.checkpoints.result import STATE_WORDS
-from ridgeline.checkpoints.run_record import KEYLESS
+from ridgeline.checkpoints.run_record import OFFLINE
 from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.reference_mode import mode_words
@@ -69,7 +69,7 @@ STEP_WORDS: Mapping[str, str] = {
 }
 """The certificate's steps for a reader, by their names in certificate.json and in events."""
 
-AUTHORS: Mapping[str, str] = {USER: "you", KEYLESS: "offline"}
+AUTHORS: Mapping[str, str] = {USER: "you", OFFLINE: "offline"}
 """Who an idea came from, where that is no language model."""
 
 

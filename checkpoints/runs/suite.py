@@ -38,7 +38,7 @@ class RowState(StrEnum):
     """The state of one problem of a suite: its run's, or why it has no run."""
 
     PLANNED = "planned"
-    REFUSED = "refused"  # by the reference, the device or the keyless model
+    REFUSED = "refused"  # by the reference, the device or the offline model
     FAILED = "failed"  # by a fault of the machine or of Ridgeline
     RUNNING = RunState.RUNNING.value
     STOPPED = RunState.STOPPED.value

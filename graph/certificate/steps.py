@@ -31,13 +31,14 @@ from ridgeline.graph.search.ranking.turns import BuiltStanding, Uncompared, time
 from ridgeline.tools.engine import BaselineTask, CompileTask, NextBaselineTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.keys import OWN_WORK, evaluation_key
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.vocabulary import DeviceKind, Origin, Purpose, ReasonCode, Sanitizers, Status
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.context import SearchContext
 
 logger = logger_of(__name__)
@@ -85,7 +86,7 @@ async def certify_candidate(
         except EngineError as error:
             reason = f"{step.name}: the engine failed: {error}"
             _tell_ended(standing, step, StepEnd(state=StepState.FAILED, detail=reason))
-            return await _store_failure(context, standing.candidate.id, reason)
+            return await _store_failure(context.archive, standing.candidate.id, reason)
         _tell_ended(standing, step, end)
         certificate.finding = end.finding
         if not certificate.passed:
@@ -244,9 +245,9 @@ async def _audit(context: SearchContext, certificate: Certificate) -> StepEnd:
     return StepEnd.of(audit.finding)
 
 
-def _without_seed(context: SearchContext, winner_id: str) -> str:
+def _without_seed(archive: Archive, winner_id: str) -> str:
     """Return why a winner is compared with no seed kernel."""
-    seeds = {candidate.id for candidate in context.archive.candidates(origin=Origin.SEED)}
+    seeds = {candidate.id for candidate in archive.candidates(origin=Origin.SEED)}
     if not seeds:
         return "there was no seed kernel"
     return "no other seed kernel was right" if seeds - {winner_id} else "there is no other seed kernel"
@@ -260,7 +261,7 @@ async def _compare(context: SearchContext, certificate: Certificate) -> StepEnd:
         (s for s in standings if s.candidate.origin is Origin.SEED and s.candidate.id != winner_id), None
     )
     if seed_kernel is None:
-        return StepEnd.passing(await run_whole(_without_seed, context, winner_id))
+        return StepEnd.passing(await run_whole(_without_seed, context.archive, winner_id))
     certificate.seed_id = seed_id = seed_kernel.candidate.id
     build = await context.measure(CompileTask(problem=context.described, candidate=seed_kernel.candidate))
     if build.status is not Status.OK:
@@ -337,7 +338,7 @@ async def _store(context: SearchContext, certificate: Certificate) -> None:
     await run_whole(charge, context, evaluation, on_device_s=evaluation.total_s, entry=build_key)
 
 
-async def _store_failure(context: SearchContext, candidate_id: str, reason: str) -> EngineFailure:
+async def _store_failure(archive: Archive, candidate_id: str, reason: str) -> EngineFailure:
     failure = EngineFailure(candidate_id=candidate_id, purpose=Purpose.CERTIFY, reason=reason)
-    await run_whole(context.archive.add_engine_failure, failure)
+    await run_whole(archive.add_engine_failure, failure)
     return failure

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.estimate import Shape, estimate, estimate_lines
 from ridgeline.graph.models.mailbox.model import is_mailbox
+from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.models.showing.shortening import with_short_lines
 from ridgeline.graph.search.shape.ablation import Ablation
 from ridgeline.graph.search.shape.plan import make_plan
@@ -20,7 +21,7 @@ MAILBOX_COST = "an answer from a mailbox costs what it states"
 
 def tariffs_of(search: ResolvedSearch) -> list[Tariff]:
     """Return what is known of the cost of the models that state it; the offline model and mailboxes state none."""
-    return [model.tariff for model in search.models if hasattr(model, "tariff")]
+    return list(ModelPool(search.models).tariffs.values())
 
 
 def search_estimate(search: ResolvedSearch) -> list[str]:
@@ -59,7 +60,7 @@ def _refuse_uncovered(search: ResolvedSearch) -> None:
     from ridgeline.tools.judge.outline_process import OutlineProcess
 
     target = search.target
-    is_asked = refuses_uncovered(search.problem, target.device.kind, search.model_names) is not None
+    is_asked = refuses_uncovered(search.problem, target.device.kind, composes_alone=search.composes_alone) is not None
     if not is_asked or search.has_begun or search.replay is not None:
         return
     with OutlineProcess(with_graphs=True) as outlines:

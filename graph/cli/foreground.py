@@ -19,7 +19,6 @@ from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_li
 from ridgeline.graph.cli.view.board import Board
 from ridgeline.graph.cli.view.progress import LiveView, PlainView, View
 from ridgeline.graph.cli.view.recalled import recall
-from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.session.session import run_resolved
 from ridgeline.tools.machine.logs import logger_of
 
@@ -91,9 +90,7 @@ def run_shown(
         stack.callback(view.close)
         early = stack.enter_context(_noted_signals())
         result = asyncio.run(_run(search, view, stop, early))
-        board.settle(
-            ending(result.state, result.reason) if result else AT_ONCE, result.report["best"] if result else None
-        )
+        board.settle(ending(result.state, result.reason) if result else AT_ONCE, result.best if result else None)
     for line in closing_lines(result, search.budget) if result else _cut_short_lines(search.run_dir):
         _print(console, line)
     return result, stop
@@ -179,7 +176,7 @@ def _announce(console: Console, search: ResolvedSearch) -> None:
     if not search.resume and any(tariff.price is not None for tariff in tariffs_of(search)):
         for line in search_estimate(search):
             _print(console, line)
-    if names == (OFFLINE,) and not (search.is_model_named or search.resume):
+    if search.composes_alone and not (search.is_model_named or search.resume):
         _print(console, "no model was named: the offline model composes kernels itself (--model openai:o3 needs a key)")
 
 

@@ -29,7 +29,7 @@ def ask_offline() -> dict[str, list[str]]:
     with OutlineProcess(with_graphs=True) as outlines:
         for name, path in sorted(shipped_problems().items()):
             spec = load_problem(path)
-            covered[name] = [kind for kind in spec.targets if outline_problem(outlines, spec, kind).is_keyless]
+            covered[name] = [kind for kind in spec.targets if outline_problem(outlines, spec, kind).is_covered]
     return covered
 
 

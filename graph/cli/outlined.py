@@ -33,7 +33,7 @@ class OutlinedProblem:
     refusal: UncoveredError | None = None  # the offline model's
 
     @property
-    def is_keyless(self) -> bool:
+    def is_covered(self) -> bool:
         """Say whether the offline model composes kernels for it."""
         return self.target is not None and self.refusal is None
 
@@ -53,7 +53,7 @@ class OutlinedProblem:
             "entry": self.entry if self.target else None,
             "args": signature["args"],
             "problem_h": self.header or None,
-            "keyless": self.is_keyless if self.target else None,
+            "keyless": self.is_covered if self.target else None,
             "why_not": _why(self.refusal) if self.refusal else None,
             "unknown": self.unknown or None,
         }

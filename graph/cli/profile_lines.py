@@ -43,7 +43,7 @@ def _why_not(archive: Archive, candidate_id: str) -> str:
         return "it is not judged"
     if found.status is not Status.OK:
         return f"it ended as {found.status}, and only kernels that are right are profiled"
-    if run.is_keyless:
+    if run.is_offline:
         return "the offline model reads no profiles, so a search with it profiles its winner alone, for the certificate"
     if "diagnosis" in (run.settings or {}).get("without", ()):
         return "the search goes without diagnosis, and profiles its winner alone, for the certificate"

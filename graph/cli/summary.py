@@ -50,7 +50,7 @@ def resume_line(archive: Archive) -> str:
     judged = len(archive.evaluations())
     rounds = archive.rounds()
     again, waiting = calls.in_flight + calls.failed, calls.waiting
-    whose = "offline model reply" if archive.run().is_keyless else "model reply"
+    whose = "offline model reply" if archive.run().is_offline else "model reply"
     line = (
         f"skipped, because it is stored: {counted(len(rounds), 'judged round')}, "
         f"{counted(calls.calls - again - waiting, whose)}, {counted(written, 'written kernel')}, "

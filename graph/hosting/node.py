@@ -25,13 +25,13 @@ from ridgeline.graph.session.last_record import end_search, recorded
 from ridgeline.graph.session.opened_search import hold
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import EngineError, InputError, NotBegun
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import RunState
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
-    from ridgeline.graph.models.pool import AnyModel
+    from ridgeline.graph.models.search_model import AnyModel
     from ridgeline.graph.session.options import SearchRequest
     from ridgeline.tools.engine import Engine
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
@@ -44,8 +44,8 @@ class HostedOutput(TypedDict, total=False):
 def output_of(result: SearchResult) -> HostedOutput:
     """Return the values of a search that ended; its folder is made absolute, which may ask the disk."""
     run_dir = result.run_dir.absolute()
-    best: dict[str, Any] = result.report.get("best") or {}
-    interval = best.get("speedup_ci95")
+    best = result.best
+    interval = best.speedup_ci95 if best else None
     certificate = run_dir / "certificate.json"
     return HostedOutput(
         outcome=result.state.value,
@@ -56,7 +56,7 @@ def output_of(result: SearchResult) -> HostedOutput:
         best_speedup=result.speedup,
         best_speedup_ci95=list(interval) if interval else None,
         certified=result.certified,
-        best_source_path=str(run_dir / best["source_path"]) if best else None,
+        best_source_path=str(run_dir / best.source_path) if best else None,
         certificate_path=str(certificate) if certificate.is_file() else None,
         result_path=str(run_dir / "result.json"),
         report_path=str(run_dir / "report.html"),

@@ -187,7 +187,7 @@ class _Given:
 async def _judged(
     problem: ProblemName, kernels: str | Path | Sequence[str | Path], given: _Given, engine: Engine | None = None
 ) -> Evaluation | list[Evaluation]:
-    from ridgeline.graph.search.judging.judged_files import evaluate_files
+    from ridgeline.graph.library.judged_files import evaluate_files
 
     named = checked("kernels", kernels)
     spec = await asyncio.to_thread(find_problem, problem)
@@ -210,7 +210,7 @@ async def _judged(
 
 def _sources(kernels: Sequence[str | Path], language: str) -> list[tuple[Path, str]]:
     """Return the name and the text of each kernel; ProblemError for a file that cannot be judged."""
-    from ridgeline.graph.search.judging.judged_files import read_sources
+    from ridgeline.graph.library.judged_files import read_sources
 
     texts = sum(isinstance(kernel, str) for kernel in kernels)  # a path is a Path since it was checked
     numbers = itertools.count(1)

@@ -9,7 +9,7 @@ from typing import Any
 from ridgeline.graph.mcp.answers import Request
 from ridgeline.graph.models.mailbox.answers import MOST_BYTES
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
-from ridgeline.graph.models.mailbox.request import WaitingRequest
+from ridgeline.graph.models.waiting_request import WaitingRequest
 from ridgeline.graph.session.answering import SOURCE, mailbox_to_read
 from ridgeline.tools.errors import InputError
 

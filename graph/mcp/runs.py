@@ -90,7 +90,7 @@ def read_status(run: Path) -> RunStatus:
     with Archive.open_read_only(run) as archive:
         record, result = archive.run(), build_result(archive)
         certificate, rounds_done = archive.certificate(), len(archive.rounds())
-        waiting = [call["call_id"] for call in Journal(archive).calls("waiting") if not is_batch(call["model"])]
+        waiting = [call.call_id for call in Journal(archive).calls("waiting") if not is_batch(call.model)]
     state = state_now(run, record)
     is_running = state == RunState.RUNNING or is_locked(run)
     entry = result["best"]

@@ -19,7 +19,7 @@ from ridgeline.graph.models.prices import Tariff
 from ridgeline.graph.models.requests import IdeationRequest, Usage
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import OutOfBudget
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
@@ -76,14 +76,16 @@ class Allowance:
     """The rest that the model calls of one search may still use."""
 
     def __init__(
-        self, journal: Journal, budget: Budget | None = None, *, wall_used_s: Callable[[], float] = lambda: 0.0
+        self, journal: Journal, budget: Budget, *, wall_used_s: Callable[[], float], awaits_batches: Callable[[], bool]
     ) -> None:
-        """Take `wall_used_s`, which says what the search has used of its time over all its sessions."""
+        """Take what says what the search has used of its time over all its sessions, and whether it looks for a batch.
+
+        A batch that this session looks for may end, and leave room.
+        """
         self._journal = journal
         self._batched = BatchedCalls(journal)
-        # a batch that this session looks for may end, and leave room
-        self.awaits_batches: Callable[[], bool] = lambda: False
-        self._budget = budget or Budget()
+        self._awaits_batches = awaits_batches
+        self._budget = budget
         self._wall_used_s = wall_used_s
         self._changed = asyncio.Condition()
         self._held: list[Mapping[str, Estimate]] = []
@@ -205,7 +207,7 @@ class Allowance:
                 raise self.end(_refusal(name, estimate.usual, spent[name], limit))
             held = sum(each[name].most for each in self._held) + batched[name]
             fits = fits and spent[name] + held + estimate.most <= limit
-            if not (fits or self._held or waits or self.awaits_batches()) and batched["calls"]:
+            if not (fits or self._held or waits or self._awaits_batches()) and batched["calls"]:
                 raise self.end(f"{_refusal(name, estimate.usual, spent[name], limit)}, and batches hold the rest")
         return fits or not (self._held or batched["calls"])
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.models.prices import is_batch
 from ridgeline.tools.errors import NotBegun
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.allowance import Allowance
     from ridgeline.graph.models.batch.batches import Batches
     from ridgeline.graph.models.mailbox.mailbox import Mailbox
-    from ridgeline.graph.models.mailbox.request import WaitingRequest
+    from ridgeline.graph.models.waiting_request import WaitingRequest
 
 LOOK_EVERY_S = 0.5
 """A look is one query of the journal and one listing of a folder, for all requests together."""
@@ -55,16 +55,13 @@ class LaterReplies:
     journal: Journal
     allowance: Allowance
     waiting: Waiting = ALIVE
-    is_stopping: Callable[[], bool] = lambda: False
-    is_busy: Callable[[], bool] = lambda: False  # the search works beside the requests that wait
+    is_stopping: Callable[[], bool]
+    is_busy: Callable[[], bool]  # the search works beside the requests that wait
     waited_s: float = 0.0  # of the time in which nothing was done but wait for a mailbox
     _futures: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     _requests: dict[str, WaitingRequest] = field(default_factory=dict)  # of the futures
     _looking: asyncio.Task[None] | None = None
     _told: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.allowance.awaits_batches = self._awaits_batches
 
     async def reply(self, request: WaitingRequest) -> dict[str, Any] | None:
         """Return the stored reply once somebody has answered; None when the call waits no more and has none.
@@ -102,7 +99,9 @@ class LaterReplies:
             await self.batches.look(is_quiet=True, at_once=True)
         return (await run_whole(self.mailbox.take_up)).is_unsettled
 
-    def _awaits_batches(self) -> bool:
+    @property
+    def awaits_batches(self) -> bool:
+        """Say whether a call of this session waits in a batch."""
         return any(is_batch(request.model) for request in self._requests.values())
 
     async def _answered(self, request: WaitingRequest) -> None:
@@ -128,7 +127,7 @@ class LaterReplies:
         at_batches: asyncio.Task[None] | None = None  # apart: a provider may take a minute to answer
         try:
             while self._futures:
-                was_busy, began = self.is_busy() or self._awaits_batches(), time.monotonic()
+                was_busy, began = self.is_busy() or self.awaits_batches, time.monotonic()
                 await asyncio.sleep(LOOK_EVERY_S)
                 is_busy = self.is_busy()
                 if not (was_busy or is_busy):
@@ -136,7 +135,7 @@ class LaterReplies:
                 if at_batches is not None and at_batches.done():
                     at_batches.result()  # raises what ended the look
                     at_batches = None
-                if at_batches is None and self._awaits_batches():
+                if at_batches is None and self.awaits_batches:
                     at_batches = asyncio.create_task(self.batches.look(is_quiet=not is_busy))
                 await self._look()
             self._tell(())

@@ -6,19 +6,16 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from ridgeline.graph.models.prices import Tariff
+from ridgeline.graph.models.search_model import AnyModel, SearchModel, search_model
 from ridgeline.tools.errors import ModelError
 from ridgeline.tools.wording import option
 
 if TYPE_CHECKING:
     from ridgeline.graph.models.batch.model import BatchModel
-    from ridgeline.graph.models.mailbox.model import LaterModel
-    from ridgeline.graph.models.requests import KernelModel
-
-AnyModel: TypeAlias = "KernelModel | LaterModel | BatchModel"
-"""A model of a search: one that answers when it is asked, or one whose replies come through the mailbox or in batches."""
+    from ridgeline.graph.models.prices import Tariff
+    from ridgeline.graph.models.requests import Traits
 
 EXPLORATION = 0.35
 """Weight of UCB1's bonus: rewards here spread over about a third of [0, 1], where UCB1's sqrt(2) assumes all of it."""
@@ -49,9 +46,9 @@ class ModelPool:
 
     def __init__(self, models: Sequence[AnyModel]) -> None:
         """Take at least one model; names are unique."""
-        self._models = {model.name: model for model in models}
-        others: list[AnyModel | None] = [getattr(model, "otherwise", None) for model in models]
-        self._others = {other.name: other for other in others if other is not None}
+        self._models: dict[str, SearchModel] = {model.name: search_model(model) for model in models}
+        batched = (model.batched for model in self._models.values())
+        self._batched = {model.name: model for model in batched if model is not None}
         self._dropped: set[str] = set()
         if not self._models:
             raise ModelError("a search needs at least one model, such as offline")
@@ -60,6 +57,25 @@ class ModelPool:
     def names(self) -> list[str]:
         """Return the names of the models that get work, in the order given."""
         return [name for name in self._models if name not in self._dropped]
+
+    @property
+    def composes_alone(self) -> bool:
+        """Say whether every model that gets work composes kernels of structures that it knows."""
+        return all(self.traits(name).composes for name in self.names)
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Say whether a model that gets work reads what a prompt shows."""
+        return any(self.traits(name).reads_prompts for name in self.names)
+
+    @property
+    def thinks(self) -> bool:
+        """Say whether a model that gets work takes its time, so that the device is idle meanwhile."""
+        return any(self.traits(name).thinks for name in self.names)
+
+    def traits(self, name: str) -> Traits:
+        """Return how a model differs from others."""
+        return self.model(name).traits
 
     def place(self, name: str) -> int:
         """Return a model's place in the order given; dropped models keep theirs."""
@@ -72,25 +88,25 @@ class ModelPool:
         self._dropped.add(name)
         return True
 
-    def find(self, name: str) -> AnyModel | None:
-        """Return the model of this name, or None; before others one that calls of a replay went to."""
-        return self._others.get(name) or self._models.get(name)
+    def batch_model(self, name: str) -> BatchModel | None:
+        """Return the model of this name whose calls go into its provider's batches, or None."""
+        return self._batched.get(name)
 
-    def model(self, name: str) -> AnyModel:
+    def model(self, name: str) -> SearchModel:
         """Return the model of this name; ModelError when a resumed search is not given it again."""
         if name not in self._models:
             raise ModelError(f"model {name} was part of this search: pass {option('model', name)} again to resume it")
         return self._models[name]
 
-    def tariff(self, name: str) -> Tariff:
-        """Return what is known of the cost of a model's calls: nothing of a model of the user's own that does not say."""
-        return tariff_of(self.model(name))
+    @property
+    def tariffs(self) -> dict[str, Tariff]:
+        """Return what is known of the cost of the calls of those models that state it, by their names."""
+        stated = ((name, model.tariff) for name, model in self._models.items())
+        return {name: tariff for name, tariff in stated if tariff is not None}
 
     def unpriced(self) -> list[str]:
         """Return the models that say what their calls use, and have no known price."""
-        return [
-            name for name in self._models if hasattr(self._models[name], "tariff") and self.tariff(name).price is None
-        ]
+        return [name for name, tariff in self.tariffs.items() if tariff.price is None]
 
     def assign(self, count: int, outcomes: Iterable[Outcome], rng_seed: int) -> list[str]:
         """Return the model of each of `count` pieces of work, by UCB1 over `outcomes`; `rng_seed` breaks ties.
@@ -119,11 +135,6 @@ class ModelPool:
             pulls[name] += 1
             chosen.append(name)
         return chosen
-
-
-def tariff_of(model: AnyModel) -> Tariff:
-    """Return what is known of the cost of a model's calls."""
-    return getattr(model, "tariff", Tariff())
 
 
 def _relative_costs(outcomes: Sequence[Outcome], names: Sequence[str]) -> dict[str, float] | None:

@@ -9,15 +9,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.run_record import KEYLESS
+from ridgeline.checkpoints.run_record import OFFLINE
 from ridgeline.graph.models.batch.gemini_batches import GeminiBatches
 from ridgeline.graph.models.batch.model import MOST_CALLS, BatchModel
 from ridgeline.graph.models.batch.openai_batches import OpenAIBatches
 from ridgeline.graph.models.langchain import LangChainModel
-from ridgeline.graph.models.mailbox.model import MAILBOX, is_mailbox, make_mailbox
+from ridgeline.graph.models.mailbox.model import MAILBOX, MAILBOX_TRAITS, is_mailbox, make_mailbox
 from ridgeline.graph.models.pacer import Pacer
 from ridgeline.graph.models.prices import BATCH_SUFFIX, price_of
+from ridgeline.graph.models.requests import COMPOSER, Traits
 from ridgeline.graph.models.retry import RetryPolicy, first_line
+from ridgeline.graph.models.search_model import AskedAtOnce, AskedInBatches
 from ridgeline.tools.errors import ModelError
 from ridgeline.tools.wording import did_you_mean, option
 
@@ -25,11 +27,10 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from ridgeline.graph.models.batch.service import BatchService
-    from ridgeline.graph.models.pool import AnyModel
+    from ridgeline.graph.models.search_model import SearchModel
     from ridgeline.graph.models.wire import KeepingTransport
     from ridgeline.problems.model_calls import PriceSettings
 
-OFFLINE = KEYLESS
 LOCAL_KEY = "none"
 """The key sent to an OpenAI-compatible server without authentication; the client refuses to have none."""
 
@@ -63,9 +64,9 @@ PACKAGES = {
 have published a package under a misspelt name."""
 
 
-def is_metered(name: str) -> bool:
-    """Say whether room in the budget is reserved for a model's calls: the others use no tokens, or state them later."""
-    return name != OFFLINE and not is_mailbox(name)
+def traits_of(name: str) -> Traits:
+    """Return how the model that `name` means differs from others."""
+    return COMPOSER if name == OFFLINE else MAILBOX_TRAITS if is_mailbox(name) else Traits()
 
 
 def make_models(
@@ -74,8 +75,8 @@ def make_models(
     prices: Mapping[str, PriceSettings] | None = None,
     needs_prices: bool = False,
     policy: RetryPolicy | None = None,
-) -> list[AnyModel]:
-    """Return one model for each name, checked before anything starts; without a name the keyless model.
+) -> list[SearchModel]:
+    """Return one model for each name, checked before anything starts; without a name the offline model.
 
     Raises:
         ModelError: one line; with `needs_prices` (a budget in USD) also for a model without a known price.
@@ -83,7 +84,7 @@ def make_models(
     wanted = list(dict.fromkeys(names)) or [OFFLINE]
     if needs_prices:
         for name in wanted:
-            if is_metered(name) and price_of(name, prices) is None:
+            if traits_of(name).is_metered and price_of(name, prices) is None:
                 raise ModelError(f"{name}: a budget in USD needs its price: add it under `prices:` in problem.yaml")
     pacers: dict[str, Pacer] = {}
     return [make_model(name, prices=prices, policy=policy, pacers=pacers) for name in wanted]
@@ -96,7 +97,7 @@ def make_model(
     prices: Mapping[str, PriceSettings] | None = None,
     policy: RetryPolicy | None = None,
     pacers: dict[str, Pacer] | None = None,
-) -> AnyModel:
+) -> SearchModel:
     """Return the model that `name` means: "offline", "mailbox", "openai:o3", "openai:mine@http://localhost:8000/v1", ….
 
     With `?batch` at its end a model is asked through its provider's batches.
@@ -109,7 +110,7 @@ def make_model(
     if name == OFFLINE:
         from ridgeline.graph.offline import OfflineModel
 
-        return OfflineModel()
+        return AskedAtOnce(OfflineModel())
     if is_mailbox(name):
         return make_mailbox(name, (prices or {}).get(name))
     if name.partition(":")[0] == "replay":
@@ -130,12 +131,12 @@ def make_model(
     _check_url(name, base_url or url)
     _check_no_password(bare, url)
     if plain != name:
-        return _make_batch(name, provider, model, base_url or url, prices=prices, policy=policy)
+        return AskedInBatches(_make_batch(name, provider, model, base_url or url, prices=prices, policy=policy))
     maker = _MAKERS.get(provider)
     chat = maker(name, model, base_url or url, policy) if maker else _any_provider(name, provider, model, url, policy)
     place = f"{provider}@{base_url or url}" if base_url or url else provider
     pacer = ({} if pacers is None else pacers).setdefault(place, Pacer(place))
-    return _chat_model(name, provider, chat, prices=prices, policy=policy, pacer=pacer)
+    return AskedAtOnce(_chat_model(name, provider, chat, prices=prices, policy=policy, pacer=pacer))
 
 
 def _chat_model(

@@ -11,14 +11,16 @@ from ridgeline.checkpoints.recording.recording import question_of
 from ridgeline.graph.models.call_in_hand import IN_HAND
 from ridgeline.graph.models.failures import ModelUnavailable, NoText, Unrecorded
 from ridgeline.graph.models.replies import UnreadableReply, read_kernel
-from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply, Usage, own_part
+from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply, Traits, Usage, own_part
 from ridgeline.tools.errors import ModelError, NotRecorded
 from ridgeline.tools.wording import option
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.recording.recording import RecordedCall
-    from ridgeline.graph.models.pool import AnyModel
+    from ridgeline.graph.models.batch.model import BatchModel
+    from ridgeline.graph.models.prices import Tariff
     from ridgeline.graph.models.recorded_answers import Answers
+    from ridgeline.graph.models.search_model import ModelCall, SearchModel, Sender
 
 REPLAY = "replay"
 
@@ -26,19 +28,31 @@ REPLAY = "replay"
 class ReplayedModel:
     """Implements `KernelModel` by the recorded answers; `otherwise` is the model for calls that have none, if any."""
 
-    def __init__(self, name: str, answers: Answers, otherwise: AnyModel | None = None) -> None:
-        self._name, self._answers, self.otherwise = name, answers, otherwise
-        if otherwise is not None and hasattr(otherwise, "tariff"):
-            self.tariff = otherwise.tariff
+    def __init__(self, name: str, answers: Answers, otherwise: SearchModel | None = None, *, traits: Traits) -> None:
+        """Take the `traits` of the model whose answers these are."""
+        self._name, self._answers, self._otherwise = name, answers, otherwise
+        self.traits = traits
 
     @property
     def name(self) -> str:
         """Return the name of the model whose answers these are."""
         return self._name
 
-    def answering(self, call_id: str, request: IdeationRequest | KernelRequest) -> AnyModel:
-        """Return the model that a call goes to: this one, or `otherwise` where the call was not recorded."""
-        return self if self.otherwise is None or self._find(call_id, request) else self.otherwise
+    @property
+    def tariff(self) -> Tariff | None:
+        """Return the tariff of the model for other calls: a recorded answer costs nothing."""
+        return self._otherwise.tariff if self._otherwise else None
+
+    @property
+    def batched(self) -> BatchModel | None:
+        """Return the model of batches to which other calls may go, or None."""
+        return self._otherwise.batched if self._otherwise else None
+
+    async def deliver(self, call: ModelCall, sender: Sender) -> Reply:
+        """Answer a call, or let the model for other calls answer one that was not recorded."""
+        if self._otherwise is not None and not self._find(call.id, call.request):
+            return await self._otherwise.deliver(call, sender)
+        return await sender.at_once(call, self)
 
     async def propose(self, request: IdeationRequest) -> Reply:
         """Return the recorded ideas; see `_recorded`."""

@@ -1,4 +1,4 @@
-"""Requests to a model and its replies; the keyless model takes the same requests as a language model."""
+"""Requests to a model and its replies; the offline model takes the same requests as a language model."""
 
 from __future__ import annotations
 
@@ -238,6 +238,22 @@ class Reply(Record):
     usage: Usage = field(default_factory=Usage)
     raw: dict[str, Any] = field(default_factory=dict)
     is_truncated: bool = False  # its limit of tokens cut it off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """The ways in which models differ, as far as a search decides by them."""
+
+    # kernels are composed of structures that it knows: it covers some problems, and ranks itself which pairs to join
+    composes: bool = False
+    reads_prompts: bool = True  # … with the kernels, profiles, building blocks and device facts in them
+    thinks: bool = True  # so that the device is idle meanwhile
+    # room in the budget is reserved for its calls; those of others use no tokens, or their answers state them
+    is_metered: bool = True
+
+
+COMPOSER = Traits(composes=True, reads_prompts=False, thinks=False, is_metered=False)
+"""The offline model's: it reads the reference's graph and answers in milliseconds."""
 
 
 class KernelModel(Protocol):

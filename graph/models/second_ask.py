@@ -45,6 +45,6 @@ def advice_given(journal: Journal, failed_id: str, second_id: str) -> str:
     A session that parked, or was killed, between the two goes on with the second: the first was paid.
     """
     failed, second = journal.call(failed_id), journal.call(second_id)
-    if failed is None or second is None or failed["state"] != "failed":
+    if failed is None or second is None or failed.state != "failed":
         return ""
-    return str(second["request"].get("unreadable") or "")
+    return str(second.request.get("unreadable") or "")

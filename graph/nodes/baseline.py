@@ -19,10 +19,10 @@ from ridgeline.tools.build.interfaces import entry_declaration
 from ridgeline.tools.engine import BaselineTask, DescribeTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -46,11 +46,11 @@ async def baseline(state: SearchState, context: SearchContext) -> SearchState:
     context.facts = await run_whole(device_table, context, baselines.floor)
     await judge_seeds(context, await _seeds(context))
     standings = await judged_standings(context)
-    elites = await ranked_elites(context, standings, context.plan(state.get("max_rounds")).elites)
+    elites = await ranked_elites(context.archive, standings, context.plan(state.get("max_rounds")).elites)
     best = standings[0] if standings else None
     stop = PYTORCH_AT_FLOOR if is_pytorch_at_floor(context, baselines) else None
     if stop:
-        await tell_stop(context, stop)
+        await tell_stop(context.archive, stop)
     return {
         "round": state.get("round", 0),
         **ranking_state(elites, best),
@@ -65,13 +65,15 @@ async def _describe(context: SearchContext) -> None:
 
     A refusal comes before it is set, so that a new search leaves no run folder.
     """
-    described = context.target.described(await context.measuring.engine.submit(DescribeTask(problem=context.target)))
+    described = context.target.described(
+        await context.measure(DescribeTask(problem=context.target), ends_at_stop=False)
+    )
     ensure_covered(context, described)
     context.described_target = described
 
 
 async def _baselines(context: SearchContext) -> Baselines:
-    found = await context.measuring.engine.submit(BaselineTask(problem=context.described, eager_only=True))
+    found = await context.measure(BaselineTask(problem=context.described, eager_only=True), ends_at_stop=False)
     best = found.best()
     if best is None or best.median_ms is None:
         errors = "; ".join(f"{b.name}: {b.error}" for b in found.entries)

@@ -22,12 +22,13 @@ from ridgeline.graph.search.ranking.leaders import Leader, compare_leaders, with
 from ridgeline.graph.search.rounds.stop_rules import Stop, tell_stop
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import EngineError, NotRecorded
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.results import QUARANTINE_ABOVE
 from ridgeline.tools.records.vocabulary import Purpose, RunState, SearchOutcome
-from ridgeline.tools.threads import run_whole
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import SearchState
 
@@ -69,14 +70,14 @@ async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
     """Return how the search ends; its certificate and its best kernel are stored."""
     if (stored := await run_whole(_stored, context)) is not None:
         return stored
-    if context.certifies:
+    if not context.replays_times:
         await _tell_begun(context)
     await join_compiled(context)
     standings = await judged_standings(context)
-    if not context.certifies:
+    if context.replays_times:
         return await _uncertified(state, context, standings)
     leaders = await compare_leaders(context, standings)
-    elites = await ranked_elites(context, standings, context.plan(state.get("max_rounds")).elites)
+    elites = await ranked_elites(context.archive, standings, context.plan(state.get("max_rounds")).elites)
     certifications = await _try_in_order(context, leaders, _in_order(leaders, elites, standings))
     if certifications.winner is None and (failure := certifications.engine_failure):
         raise EngineError(f"{failure.candidate_id}: not certified: {failure.reason}; resume the search to try again")
@@ -85,8 +86,8 @@ async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
         stopped_by, is_certified=certifications.winner is not None, has_failures=bool(certifications.failures)
     )
     if outcome is SearchOutcome.NO_GAIN and stopped_by is not SearchOutcome.NO_GAIN:
-        await tell_stop(context, Stop(outcome, "no certified kernel is faster than eager PyTorch"))
-    best = certifications.winner or await run_whole(_fastest, context, standings)
+        await tell_stop(context.archive, Stop(outcome, "no certified kernel is faster than eager PyTorch"))
+    best = certifications.winner or await run_whole(_fastest, context.archive, standings)
     await run_whole(_store, context, certifications, elites, best, outcome)
     return {
         "outcome": outcome.value,
@@ -154,10 +155,10 @@ async def _try_in_order(context: SearchContext, leaders: list[Leader], ordered: 
     return certifications
 
 
-def _fastest(context: SearchContext, standings: list[Standing]) -> Standing | None:
+def _fastest(archive: Archive, standings: list[Standing]) -> Standing | None:
     """Return what a search without a winner offers: the fastest kernel that its certificate did not find wrong."""
     by_id = {standing.candidate.id: standing for standing in standings}
-    return next((by_id[e.candidate_id] for e in right_kernels(context.archive) if e.candidate_id in by_id), None)
+    return next((by_id[e.candidate_id] for e in right_kernels(archive) if e.candidate_id in by_id), None)
 
 
 def _in_order(leaders: list[Leader], elites: list[Standing], standings: list[Standing]) -> list[Standing]:

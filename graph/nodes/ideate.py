@@ -12,7 +12,6 @@ from langgraph.types import Overwrite
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.steering import USER
 from ridgeline.graph.models.failures import ModelUnavailable, Unrecorded
-from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import IdeaDraft, IdeationRequest, TriedIdea
 from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.ideas.blocks import building_blocks
@@ -30,10 +29,10 @@ from ridgeline.graph.search.rounds.stop_rules import Stop, outcome_state, tell_s
 from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.tools.errors import ModelError, OutOfBudget
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import CallId, idea_id
 from ridgeline.tools.records.search import Idea
 from ridgeline.tools.records.vocabulary import SearchOutcome
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -57,7 +56,7 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     await begin_compiled(context)
     await run_whole(context.archive.save_run, RunRecord(stop_reason=""))  # a resumed search had one
     plan = context.plan(state.get("max_rounds"))
-    if left := await unwritten_branches(context, state):
+    if left := await unwritten_branches(context.archive, state):
         return _again(state, plan, left)
     round_ = state.get("round", 0) + 1
     with_seeds = await take_up_seeds(context, plan, round_)
@@ -71,9 +70,10 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     _announce_round(plan, round_, ideas=len(ideas), branches=len(branches))
     for idea in ideas:
         _announce(idea)
-    stop = None if ideas else Stop(SearchOutcome.STALLED, context.decisions.why_no_idea(is_keyless=context.is_keyless))
+    why = context.decisions.why_no_idea(composes_alone=context.models.composes_alone)
+    stop = None if ideas else Stop(SearchOutcome.STALLED, why)
     if stop:
-        await tell_stop(context, stop)
+        await tell_stop(context.archive, stop)
     return {
         **with_seeds,
         **outcome_state(stop),
@@ -101,7 +101,7 @@ def _again(state: SearchState, plan: Plan, left: list[BranchPlan]) -> SearchStat
 async def _over_budget(context: SearchContext, round_: int, reason: str) -> SearchState:
     """Return the end of a search whose budget allows no further ideas; a larger one takes the round up anew."""
     stop = Stop(SearchOutcome.BUDGET, reason)
-    await tell_stop(context, stop)
+    await tell_stop(context.archive, stop)
     return {
         **outcome_state(stop),
         "round": round_ - 1,
@@ -132,7 +132,7 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     emit({"event": "ideation", "round": round_, "max_rounds": plan.told_rounds})
     tried = await run_whole(tried_ideas, context.archive)
     pair = await _pair_to_recombine(context, tried)
-    elites = await read_elites(context, dict.fromkeys([*state.get("elites", []), *(pair or ())]))
+    elites = await read_elites(context.archive, dict.fromkeys([*state.get("elites", []), *(pair or ())]))
     begun = await run_whole(context.archive.ideas)
     told = await users_ideas(context, round_)
     usable = carried_out(context, told, round_)
@@ -159,8 +159,8 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
 
 
 async def _pair_to_recombine(context: SearchContext, tried: Sequence[TriedIdea]) -> tuple[str, str] | None:
-    """Return the kernels that one of the round's ideas is to join; the offline model ranks such pairs itself."""
-    if not context.ablation.has("recombination") or context.is_keyless:
+    """Return the kernels that one of the round's ideas is to join; a model that composes ranks such pairs itself."""
+    if not context.ablation.has("recombination") or context.models.composes_alone:
         return None
     return await run_whole(pair_to_recombine, context.archive, tried)
 
@@ -245,7 +245,8 @@ async def _ask_models(
     shares = shares or Counter(context.models.assign(request.count, outcomes, rng_seed))
     named = [name for name in context.models.names if shares[name]]
     asked = {name: dataclasses.replace(request, count=shares[name], recombine=None) for name in named}
-    joining = next((name for name in named if name != OFFLINE), named[0])  # the offline model ranks such pairs itself
+    others = (name for name in named if not context.models.traits(name).composes)  # these rank such pairs themselves
+    joining = next(others, named[0])
     asked[joining] = dataclasses.replace(asked[joining], recombine=request.recombine)
     calls = (_ask_one(context, each, name, attempt) for name, each in asked.items())
     answers = dict(zip(asked, await gather_or_cancel(*calls), strict=True))
@@ -279,7 +280,8 @@ async def _ask_one(
     context: SearchContext, request: IdeationRequest, name: str, attempt: str
 ) -> list[IdeaDraft] | Failure:
     call = CallId(round=request.round, place=context.models.place(name), further=attempt)
-    tried = request.tried if name == OFFLINE else digest(request.tried, request.round)
+    is_read = context.models.traits(name).reads_prompts
+    tried = digest(request.tried, request.round) if is_read else request.tried
     rng_seed = context.derived_seed(request.round, "ideate", f"{call.place}{attempt}")
     request = dataclasses.replace(request, rng_seed=rng_seed, tried=tried)
     try:

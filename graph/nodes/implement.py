@@ -16,14 +16,14 @@ from ridgeline.graph.search.judging.judging import failure_text, run_step, store
 from ridgeline.graph.search.ranking.elites import read_elite
 from ridgeline.graph.search.repairs.mending import Try, best_of, mended_words, read_tries
 from ridgeline.graph.search.way_on import repair_or_end
+from ridgeline.tools.engines.steps import Step
 from ridgeline.tools.errors import ModelError, NotBegun, OutOfBudget
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import attempt_id, write_id
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
 from ridgeline.tools.records.vocabulary import Origin, Purpose, ReasonCode, Status
-from ridgeline.tools.steps import Step
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -139,10 +139,10 @@ async def _request(context: SearchContext, state: BranchState, idea: Idea, candi
         idea=IdeaDraft.model_validate(idea.to_json()),
         variation=state["variation"],
         rng_seed=context.derived_seed(candidate_id),
-        parent=await read_elite(context, idea.parent_id),
-        second_parent=await read_elite(context, idea.second_parent_id),
+        parent=await read_elite(context.archive, idea.parent_id),
+        second_parent=await read_elite(context.archive, idea.second_parent_id),
         plan=idea.plans[state["variation"]] if state["variation"] < len(idea.plans) else "",
-        block=await run_whole(block_of, context, idea),
+        block=await run_whole(block_of, context.archive, idea),
         failed_source=failed.candidate.source if failed else "",
         failure=_failure_words(failed) if failed else "",
         failure_code=evaluation.reason_code if evaluation else ReasonCode.NONE,

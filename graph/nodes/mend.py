@@ -19,8 +19,8 @@ from ridgeline.graph.search.repairs.mending import (
 from ridgeline.graph.search.way_on import has_repair, repair_or_end
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import attempt_id, write_id
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext

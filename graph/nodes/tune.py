@@ -26,12 +26,13 @@ from ridgeline.graph.search.sources.tuning import (
 )
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin, Purpose
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import SearchState
 
@@ -75,7 +76,7 @@ async def _sweep(context: SearchContext, state: SearchState, round_: int, trials
         *(_sweep_one(context, root, sweep, share) for root, share in zip(roots, shares, strict=True))
     )
     for root in roots:
-        done = await run_whole(_tuned, context, round_)
+        done = await run_whole(_tuned, context.archive, round_)
         others = sum(1 for candidate in done if root_id(candidate) != root.id)
         await _sweep_one(context, root, sweep, trials - others)
 
@@ -95,20 +96,20 @@ def _shared(context: SearchContext, elites: Sequence[str], trials: int) -> tuple
     speeds: dict[str, float] = {}
     for candidate_id in elites:
         root = root_id(context.archive.candidate(candidate_id))
-        speeds[root] = max(speeds.get(root, 0.0), _speed(context, candidate_id))
+        speeds[root] = max(speeds.get(root, 0.0), _speed(context.archive, candidate_id))
     fastest = max(speeds.values(), default=0.0)
     roots = [context.archive.candidate(name) for name, speed in speeds.items() if speed > FAR_BEHIND * fastest]
     tunable = [root for root in roots if parse_tunables(root.source)]
     return tunable, shared_trials(trials, [speeds[root.id] for root in tunable])
 
 
-def _speed(context: SearchContext, candidate_id: str) -> float:
-    evaluation = context.archive.own_evaluation(candidate_id)
+def _speed(archive: Archive, candidate_id: str) -> float:
+    evaluation = archive.own_evaluation(candidate_id)
     return (evaluation.sure_speedup if evaluation else None) or 0.0
 
 
-def _tuned(context: SearchContext, round_: int) -> list[Candidate]:
-    return context.archive.candidates(round=round_, origin=Origin.TUNE)
+def _tuned(archive: Archive, round_: int) -> list[Candidate]:
+    return archive.candidates(round=round_, origin=Origin.TUNE)
 
 
 async def _sweep_one(context: SearchContext, root: Candidate, sweep: _Sweep, share: int) -> None:
@@ -130,7 +131,7 @@ async def _sweep_one(context: SearchContext, root: Candidate, sweep: _Sweep, sha
             count = max(0, min(BATCH, share - done))
             known = list(trial_by_id.values())
             points = next_points(tunables, known, base.speedup, rng_seed=rng_seed, planned=sweep.trials, count=count)
-            ids = await run_whole(_free_ids, context, root, len(candidates), len(points))
+            ids = await run_whole(_free_ids, context.archive, root, len(candidates), len(points))
             batch = [_point(root, sweep.round, i, p, tunables) for i, p in zip(ids, points, strict=True)]
         if not batch:
             return
@@ -139,15 +140,15 @@ async def _sweep_one(context: SearchContext, root: Candidate, sweep: _Sweep, sha
         await gather_or_cancel(*(_measure(context, candidate, sweep) for candidate in batch))
 
 
-def _free_ids(context: SearchContext, root: Candidate, first: int, count: int) -> list[str]:
+def _free_ids(archive: Archive, root: Candidate, first: int, count: int) -> list[str]:
     """Return the next `count` ids of points, without those that are taken, as by a seed called fastt3."""
-    taken = {candidate.id for candidate in context.archive.candidates()}
+    taken = {candidate.id for candidate in archive.candidates()}
     ids = (f"{root.id}t{number}" for number in itertools.count(first))
     return list(itertools.islice((i for i in ids if i not in taken), count))
 
 
 def _count_ended(context: SearchContext, round_: int) -> int:
-    return len(_trials(context, _tuned(context, round_)))
+    return len(_trials(context, _tuned(context.archive, round_)))
 
 
 def _points_so_far(context: SearchContext, root: Candidate) -> tuple[list[Candidate], dict[str, MeasuredPoint]]:

@@ -1,4 +1,4 @@
-"""The keyless model: kernels composed from a reference's graph. See docs/offline.md."""
+"""The offline model: kernels composed from a reference's graph. See docs/offline.md."""
 
 from ridgeline.graph.offline.model import OfflineModel
 

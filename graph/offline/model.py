@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from ridgeline.graph.models.requests import IdeaList, IdeationRequest, KernelDraft, KernelRequest, Reply, Subject
+from ridgeline.graph.models.requests import (
+    COMPOSER,
+    IdeaList,
+    IdeationRequest,
+    KernelDraft,
+    KernelRequest,
+    Reply,
+    Subject,
+    Traits,
+)
 from ridgeline.graph.offline.composer import (
     Composer,
     Composition,
@@ -46,6 +55,11 @@ class OfflineModel:
     def name(self) -> str:
         """Return "offline"."""
         return "offline"
+
+    @property
+    def traits(self) -> Traits:
+        """Return how the model differs from a language model."""
+        return COMPOSER
 
     async def propose(self, request: IdeationRequest) -> Reply:
         """Answer with JSON of an IdeaList: fewer ideas than asked, even none, when every composition was tried.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.allowance import used_words
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import DeviceKind
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext

@@ -11,18 +11,19 @@ from ridgeline.graph.models.batch.batches import Batches
 from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.later_replies import ALIVE, LaterReplies, Waiting
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
-from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import Subject
+from ridgeline.graph.models.sending import CallSender
 from ridgeline.graph.search.decisions import LiveDecisions
 from ridgeline.graph.search.families import family_of
 from ridgeline.graph.search.repairs.sibling_repairs import SiblingRepairs
 from ridgeline.graph.search.running.measuring import Measuring
+from ridgeline.graph.search.running.session_notes import SessionNotes
 from ridgeline.graph.search.running.working_time import WorkingTime
 from ridgeline.graph.search.shape.ablation import Ablation
 from ridgeline.graph.search.shape.plan import Plan, derived_seed, make_plan
 from ridgeline.tools.build.interfaces import entry_declaration, problem_header
-from ridgeline.tools.errors import EngineError, NotBegun, RunError
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.errors import EngineError, NotBegun
+from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,9 +60,8 @@ class EndedBy(Enum):
 class SearchContext:
     """Everything a search needs besides its state.
 
-    The baseline node sets `described_target` and `facts`, which a resumed search brings along. `ideas_not_tried` fills,
-    `thread_id` is set once. No other field is set during a search; what `measuring`, `journalled_models` and `working` hold
-    changes inside them.
+    The baseline node sets `described_target` and `facts`, which a resumed search brings along. No other field is set during
+    a search; what `measuring`, `later`, `working` and `notes` hold changes inside them.
     """
 
     problem: ProblemSpec
@@ -79,42 +79,48 @@ class SearchContext:
     waiting: Waiting = ALIVE
     # a stop was asked for: no provider and no reply is waited for longer
     is_stopping: Callable[[], bool] = lambda: False
+    allowance: Allowance = field(init=False)
+    later: LaterReplies = field(init=False)
+    _sender: CallSender = field(init=False)
     journalled_models: JournalledModels = field(init=False)
     sibling_repairs: SiblingRepairs = field(init=False)
     working: WorkingTime = field(default_factory=WorkingTime)
-    ideas_not_tried: set[str] = field(default_factory=set)  # the user's, of which this session was warned
-    certifies: bool = True  # False: its times are replayed, and nothing can be measured again
+    notes: SessionNotes = field(default_factory=SessionNotes)
+    replays_times: bool = False  # nothing is measured, and so nothing certified
     decisions: Decisions = field(default_factory=LiveDecisions)
     ended_by: EndedBy = EndedBy.NOBODY
     finish: Finish | None = None  # of a search that is ended by its host, and of no other
-    thread_id: str | None = None  # of the host's thread that runs it, once one has begun
 
     def __post_init__(self) -> None:
         if (self.finish is not None) != (self.ended_by is EndedBy.HOST):
             raise ValueError(f"a search that is ended by {self.ended_by.value} has finish={self.finish!r}")
         self.sibling_repairs = SiblingRepairs(is_stopping=self.is_stopping)
-        allowance = Allowance(self.journal, self.budget, wall_used_s=lambda: self.wall_s)
-        later = LaterReplies(
+        self.allowance = Allowance(
+            self.journal,
+            self.budget,
+            wall_used_s=lambda: self.wall_s,
+            awaits_batches=lambda: self.later.awaits_batches,
+        )
+        self.later = LaterReplies(
             mailbox=Mailbox(self.journal),
-            batches=Batches(self.journal, allowance, self.models.find),
+            batches=Batches(self.journal, self.allowance, self.models.batch_model),
             journal=self.journal,
-            allowance=allowance,
+            allowance=self.allowance,
             waiting=self.waiting,
             is_stopping=self.is_stopping,
             is_busy=self._is_busy,
         )
-        self.journalled_models = JournalledModels(
-            self.models, self.journal, allowance, later=later, is_stopping=self.is_stopping
-        )
+        self._sender = CallSender(self.journal, self.allowance, self.later, is_stopping=self.is_stopping)
+        self.journalled_models = JournalledModels(self.models, self.journal, self._sender)
 
     def _is_busy(self) -> bool:
         """Say whether the search works beside the replies that it waits for."""
-        return self.measuring.is_busy or bool(self.journalled_models.sending)
+        return self.measuring.is_busy or bool(self._sender.in_flight)
 
     @property
     def wall_s(self) -> float:
         """Return the seconds that the search took so far, without those in which it only waited for a mailbox."""
-        return self.working.all_s - self.journalled_models.later.waited_s
+        return self.working.all_s - self.later.waited_s
 
     @property
     def described(self) -> DescribedTarget:
@@ -126,11 +132,6 @@ class SearchContext:
         if self.described_target is None:
             raise EngineError(f"{self.problem.name}: the reference was not described yet")
         return self.described_target
-
-    @property
-    def is_keyless(self) -> bool:
-        """Say whether the offline model works alone, which reads the reference's graph and answers in milliseconds."""
-        return self.models.names == [OFFLINE]
 
     @property
     def family(self) -> str:
@@ -146,28 +147,17 @@ class SearchContext:
         """Return what the search leaves out."""
         return Ablation.of(self.settings)
 
-    def check_thread(self, thread_id: str | None) -> None:
-        """Refuse a second thread of a host: it would be given what the first one's search found.
+    async def measure(self, task: Task[R], *, ends_at_stop: bool = True) -> R:
+        """Return the engine's result of a task.
 
-        Raises:
-            RunError: another thread runs this context's search; None is a graph without a checkpointer.
-        """
-        self.thread_id = self.thread_id or thread_id
-        if thread_id is not None and thread_id != self.thread_id:
-            raise RunError(
-                f"{self.archive.path.parent}: this context is the search of thread {self.thread_id}, not of {thread_id}; "
-                "open a context for each thread, or let search_node do so"
-            )
-
-    async def measure(self, task: Task[R]) -> R:
-        """Return the engine's result of a task that follows others within one step of the graph.
-
-        Such a step may take minutes: a stop ends it here, between two measurements. Those that were made are stored.
+        A step of the graph may take minutes: a stop ends it here, between two measurements. Those that were made are
+        stored. Those that a search begins with do not end at a stop.
 
         Raises:
             NotBegun: a stop was asked for.
         """
-        self.check_stop()
+        if ends_at_stop:
+            self.check_stop()
         return await self.measuring.engine.submit(task)
 
     def check_stop(self) -> None:

@@ -1,14 +1,13 @@
-"""Refuse a problem that the keyless model does not cover, before anything is timed.
+"""Refuse a problem that the offline model does not cover, before anything is timed.
 
 The refusal is an UncoveredError. It concerns one problem: a suite writes it into that problem's row and goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.search.context import subject_of
 from ridgeline.graph.search.events import warn
 from ridgeline.tools.errors import UncoveredError
@@ -25,7 +24,7 @@ def ensure_covered(context: SearchContext, target: DescribedTarget) -> None:
 
     A problem with seed kernels gets a warning instead: its seeds are judged, and the best one is certified.
     """
-    if not context.is_keyless:
+    if not context.models.composes_alone:
         return
     refusal = why_uncovered(target)
     if refusal is None:
@@ -35,9 +34,9 @@ def ensure_covered(context: SearchContext, target: DescribedTarget) -> None:
     warn(f"{refusal}; the seed kernels are judged, and nothing is composed")
 
 
-def ensure_interface(problem: ProblemSpec, kind: str, models: Sequence[str]) -> None:
+def ensure_interface(problem: ProblemSpec, kind: str, *, composes_alone: bool) -> None:
     """Raise UncoveredError where the problem's file alone decides it, before anything waits for the device."""
-    if list(models) != [OFFLINE]:
+    if not composes_alone:
         return
     from ridgeline.graph.offline.model import refuse_interface
 
@@ -47,10 +46,10 @@ def ensure_interface(problem: ProblemSpec, kind: str, models: Sequence[str]) -> 
 
 
 def refuses_uncovered(
-    problem: ProblemSpec, kind: str, models: Sequence[str]
+    problem: ProblemSpec, kind: str, *, composes_alone: bool
 ) -> Callable[[DescribedTarget], bool] | None:
     """Return what says whether `ensure_covered` will refuse a description; None where it refuses none."""
-    if list(models) != [OFFLINE] or problem.seed_sources(kind):
+    if not composes_alone or problem.seed_sources(kind):
         return None
     return lambda target: why_uncovered(target) is not None
 

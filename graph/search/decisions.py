@@ -46,8 +46,8 @@ class Decisions(Protocol):
         """Say whether a kernel of this idea was asked for in this round of a recorded search."""
         ...
 
-    def why_no_idea(self, *, is_keyless: bool) -> str:
-        """Return why a round has no idea; the search `is_keyless` where the offline model works alone."""
+    def why_no_idea(self, *, composes_alone: bool) -> str:
+        """Return why a round has no idea; `composes_alone` where the offline model is the only one."""
         ...
 
 
@@ -84,6 +84,6 @@ class LiveDecisions:
         """Say no: no search was recorded."""
         return False
 
-    def why_no_idea(self, *, is_keyless: bool) -> str:
+    def why_no_idea(self, *, composes_alone: bool) -> str:
         """Return that the models had none."""
-        return "the offline model had no further idea" if is_keyless else "no model had a further idea"
+        return "the offline model had no further idea" if composes_alone else "no model had a further idea"

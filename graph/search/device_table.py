@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def device_table(context: SearchContext, floor: Floor | None) -> tuple[DeviceFact, ...]:
     """Return the table that this search shows, made and stored at the first call; nothing where nobody reads it."""
     stored = context.archive.run().facts
-    if stored is not None or context.is_keyless:
+    if stored is not None or not context.models.reads_prompts:
         return stored or ()
     device = context.target.device
     facts = device_facts(device, floor=floor, compiler=installed_version(device.kind) or "")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.decisions import Decisions, LiveDecisions
 from ridgeline.graph.search.ranking.elites import read_standings
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import attempt_id, attempt_of, branch_of, write_id
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -63,7 +63,7 @@ class RecordedDecisions(LiveDecisions):
         """Say whether the recorded search asked for a kernel of this idea in this round."""
         return self.recorded.holds_kernel_of(idea, round_)
 
-    def why_no_idea(self, *, is_keyless: bool) -> str:
+    def why_no_idea(self, *, composes_alone: bool) -> str:
         """Return that the recording has none."""
         return "the recording has no further idea"
 

@@ -13,8 +13,8 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.session.outputs import SearchResult, write_result
 from ridgeline.graph.session.replaying import tell_replayed
 from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import RunState
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive

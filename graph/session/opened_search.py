@@ -30,12 +30,12 @@ from ridgeline.graph.session.run_log import log_to
 from ridgeline.graph.session.stopping import now_in_utc, obeying_stop
 from ridgeline.tools.errors import InputError, StorageError
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
 
-    from ridgeline.graph.models.pool import AnyModel
+    from ridgeline.graph.models.search_model import AnyModel
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import OnEvent
     from ridgeline.graph.search.running.measuring import Measuring
@@ -174,7 +174,7 @@ async def _open_locked(
                 tell=on_requests(search.run_dir, on_event),
             ),
             is_stopping=is_stopping(stop),
-            certifies=not search.replays_times,
+            replays_times=search.replays_times,
             decisions=decisions_of(search.replay.answers if search.replay else None, archive, models),
             ended_by=ended_by,
             finish=end_host_search if ended_by is EndedBy.HOST else None,
@@ -182,7 +182,7 @@ async def _open_locked(
         tell_unpriced(context.models, on_event)
         tell_beyond(search, on_event)
         stack.push_async_callback(end_compiled, context)
-        await run_whole(context.journalled_models.later.mailbox.publish)
+        await run_whole(context.later.mailbox.publish)
         yield context
 
 
@@ -241,7 +241,7 @@ async def _local_engine(search: ResolvedSearch, on_event: OnEvent, stop: RunCont
         allow_unsafe=search.allow_unsafe,
         on_wait=machine.on_wait(on_event),
         is_stopping=is_stopping(stop),
-        refuses=refuses_uncovered(search.problem, search.target.device.kind, search.model_names),
+        refuses=refuses_uncovered(search.problem, search.target.device.kind, composes_alone=search.composes_alone),
     )
     async with opened as engine:
         if words := await asyncio.to_thread(busy_words, search.target.device):

@@ -24,21 +24,22 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import check_vacant, newest_unfinished, refuse_held
 from ridgeline.checkpoints.storage.errors import damaged
 from ridgeline.checkpoints.storage.own_files import refuse_links
-from ridgeline.graph.models.registry import make_models
+from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.models.retry import RetryPolicy
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.machine import check_machine, target_of, target_of_parking
-from ridgeline.graph.session.problem import ProblemName, changed_calls, changed_settings, find_problem
+from ridgeline.graph.session.beginning import Beginning, FromProblem, FromRecording, NamedModels
+from ridgeline.graph.session.machine import check_machine
+from ridgeline.graph.session.problem import ProblemName, changed_calls, find_problem
 from ridgeline.graph.session.replaying import AskedReplay, Replay, read_replay, resumed_replay
 from ridgeline.graph.session.resume import check_same
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.model_calls import CallSettings
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, shipped_problems
-from ridgeline.tools.errors import ModelError, ProblemError, RunError, StorageError
+from ridgeline.tools.errors import ProblemError, RunError, StorageError
 from ridgeline.tools.wording import option, resuming
 
 if TYPE_CHECKING:
-    from ridgeline.graph.models.pool import AnyModel
+    from ridgeline.graph.models.search_model import AnyModel
     from ridgeline.tools.records.problem import Target
 
 RUNS = Path("runs")
@@ -103,18 +104,18 @@ class SearchRequest:
             check_vacant(run_dir)
         begun = _read_run(run_dir) if self.resume else RunRecord()
         replay = replay or resumed_replay(run_dir, begun, asked_replay)
-        problem = problem or (replay.problem() if replay else _searched_problem(run_dir, begun))
-        asked = replay.settings(self.settings) if replay else changed_settings(problem, self.settings)
-        named = self.models or begun.models or tuple(problem.models)
+        beginning = _beginning(problem, replay, run_dir, begun)
+        problem = beginning.problem
+        asked = beginning.settings(self.settings)
+        named = self._named_models(problem, begun)
         with _stored_settings(run_dir):
             began_with = SearchSettings.model_validate(begun.settings) if begun.has_begun else None
-            stated = replay.limits() if replay else problem.budget.model_dump()
+            stated = beginning.limits()
             budget = _budget(self.budget, begun.budget or stated)
         if models is None:
-            models = self._models(problem, named, budget, replay, is_problems=not (self.models or begun.models))
-        device = begun.device_name or (replay.device(self.device) if replay else self.device)
-        rng_seed = replay.recording.run.rng_seed if replay else self.rng_seed
-        target, away = self._target(problem, device, replay, begun, is_local=is_local)
+            models = beginning.models(named, budget, RetryPolicy.of(changed_calls(problem, self.model_calls)))
+        device = begun.device_name or beginning.device(self.device)
+        target, away = beginning.target(device, begun.device if self.park and is_local else None)
         search = ResolvedSearch(
             problem=problem,
             target=target,
@@ -122,13 +123,13 @@ class SearchRequest:
             run_dir=run_dir,
             device=device,
             models=tuple(models),
-            is_model_named=bool(named or replay),
+            is_model_named=bool(named.names or replay),
             settings=began_with or asked,
             budget=budget,
-            rng_seed=rng_seed if begun.rng_seed is None else begun.rng_seed,
+            rng_seed=beginning.rng_seed(self.rng_seed) if begun.rng_seed is None else begun.rng_seed,
             resume=self.resume,
             max_rounds=self.max_rounds,
-            bank=None if replay else self.bank,
+            bank=beginning.bank(self.bank),
             allow_unsafe=self.allow_unsafe,
             park=self.park,
             replay=replay,
@@ -137,37 +138,21 @@ class SearchRequest:
         _check(search, is_local=is_local and not search.replays_times)
         return search
 
-    def _target(
-        self, problem: ProblemSpec, device: str, replay: Replay | None, begun: RunRecord, *, is_local: bool
-    ) -> tuple[Target, str]:
-        """Return the problem on its device, and why a search that parks has to do without that device here, or ""."""
-        away = ""
-        if replay and replay.has_times:
-            found = replay.recorded_target(problem)
-        elif self.park and is_local and begun.device is not None:
-            found, away = target_of_parking(problem, device, begun.device)
-        else:
-            found = target_of(problem, device)
-        return (replay.checked(found, problem) if replay else found), away
-
     def _asked_replay(self) -> AskedReplay:
         return AskedReplay(
             path=self.replay,
-            has_times=self.replay_timings,
+            replays_times=self.replay_timings,
             otherwise=self.replay_else,
             is_strict=self.replay_strict,
             names_models=bool(self.models),
             resumes=self.resume,
         )
 
-    def _models(
-        self, problem: ProblemSpec, names: Sequence[str], budget: Budget, replay: Replay | None, *, is_problems: bool
-    ) -> Sequence[AnyModel]:
-        """Return the models of the search; of those that the problem names an error says so."""
-        policy = RetryPolicy.of(changed_calls(problem, self.model_calls))
-        if replay is not None:
-            return replay.models(problem, budget, policy)
-        return _models(problem, names, budget, policy, whose=f"{problem.given}: models: " if is_problems else "")
+    def _named_models(self, problem: ProblemSpec, begun: RunRecord) -> NamedModels:
+        """Return the models that the request names, else the run, else the problem, whose mistakes are told as such."""
+        if names := self.models or begun.models:
+            return NamedModels(names=names, whose="")
+        return NamedModels(names=tuple(problem.models), whose=f"{problem.given}: models: ")
 
     def _run_folder(self, problem: ProblemSpec | None) -> Path:
         """Return the folder of the search; ProblemError or RunError when the request does not say which."""
@@ -193,7 +178,7 @@ class ResolvedSearch:
     device: str  # as named: "cuda" means every GPU like the first one
     away: str = ""  # why its device is not on this machine, where what needs it waits
     models: tuple[AnyModel, ...]
-    is_model_named: bool  # by the request, the run or the problem; else the keyless one stands in
+    is_model_named: bool  # by the request, the run or the problem; else the offline one stands in
     settings: SearchSettings
     budget: Budget
     rng_seed: int
@@ -208,7 +193,7 @@ class ResolvedSearch:
     @property
     def replays_times(self) -> bool:
         """Say whether measurements are replayed, so that nothing is built or run."""
-        return self.replay is not None and self.replay.has_times
+        return self.replay is not None and self.replay.replays_times
 
     @property
     def has_begun(self) -> bool:
@@ -219,6 +204,11 @@ class ResolvedSearch:
     def model_names(self) -> tuple[str, ...]:
         """Return the names of the models, in the order given."""
         return tuple(model.name for model in self.models)
+
+    @property
+    def composes_alone(self) -> bool:
+        """Say whether the offline model, which covers some problems, is the only one."""
+        return ModelPool(self.models).composes_alone
 
 
 def _read_run(run_dir: Path) -> RunRecord:
@@ -235,6 +225,13 @@ def _stored_settings(run_dir: Path) -> Iterator[None]:
     except ValidationError as error:
         mistake = explain_mistake(error.errors(), SearchSettings, {})
         raise StorageError(f"{run_dir / ARCHIVE_NAME}: {damaged(f'what its search began with: {mistake}')}") from None
+
+
+def _beginning(problem: ProblemSpec | None, replay: Replay | None, run_dir: Path, begun: RunRecord) -> Beginning:
+    """Return what the search begins with; RunError where neither the request nor the run says which problem it is for."""
+    if replay is not None:
+        return FromRecording(problem or replay.problem(), replay)
+    return FromProblem(problem or _searched_problem(run_dir, begun))
 
 
 def _searched_problem(run_dir: Path, begun: RunRecord) -> ProblemSpec:
@@ -256,16 +253,6 @@ def _budget(given: Budget | None, limits: Mapping[str, Any]) -> Budget:
     return Budget.model_validate({**limits, **(given.model_dump(exclude_none=True) if given else {})})
 
 
-def _models(
-    problem: ProblemSpec, names: Sequence[str], budget: Budget, policy: RetryPolicy, *, whose: str
-) -> Sequence[AnyModel]:
-    """Return the models; an error begins with `whose`, the place in which the names are written."""
-    try:
-        return make_models(names, prices=problem.prices, needs_prices=budget.usd is not None, policy=policy)
-    except ModelError as error:
-        raise type(error)(f"{whose}{error}") from error
-
-
 def _check(search: ResolvedSearch, *, is_local: bool) -> None:
     """Refuse a search before anything is written; a search that is over needs neither compiler nor sandbox."""
     from ridgeline.graph.search.coverage import ensure_interface
@@ -276,7 +263,7 @@ def _check(search: ResolvedSearch, *, is_local: bool) -> None:
         Bank.check_openable(search.bank)
     if search.resume:
         return
-    ensure_interface(search.problem, search.target.device.kind, search.model_names)
+    ensure_interface(search.problem, search.target.device.kind, composes_alone=search.composes_alone)
     if is_local:
         check_machine(search.device, allow_unsafe=search.allow_unsafe)
 

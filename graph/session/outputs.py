@@ -11,6 +11,7 @@ from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.history.chosen import chosen_words
 from ridgeline.checkpoints.history.measured_again import measured_again_words
 from ridgeline.checkpoints.history.progress import unjudged
+from ridgeline.checkpoints.result import BestKernel
 from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ class SearchResult:
     reason: str = ""  # the stop rule that ended it, in words
     report: dict[str, Any]  # the content of result.json
 
+    @property
+    def best(self) -> BestKernel | None:
+        """Return the best kernel with its figures, as `report` has them."""
+        return BestKernel.read(self.report)
+
 
 def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResult:
     """Write result.json, the best source, its header and the report; return what a caller wants of them."""
@@ -49,8 +55,8 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
     report = write_run_outputs(run_dir, archive, state=state.value)
     _write_header(run_dir, archive)
     write_use_kernel(run_dir, archive)
-    best = report.get("best") or {}
-    best_id = best.get("id")
+    best = BestKernel.read(report)
+    best_id = best.id if best else None
     journal = Journal(archive)
     calls, certificate = journal.totals(), archive.certificate()
     return SearchResult(
@@ -67,8 +73,8 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
         rounds=int(report.get("rounds", 0)),
         best_id=best_id,
         best_source=archive.candidate(best_id).source if best_id else None,
-        best_source_path=run_dir / best["source_path"] if best_id else None,
-        speedup=best.get("speedup"),
+        best_source_path=run_dir / best.source_path if best else None,
+        speedup=best.speedup if best else None,
         certified=certifies(certificate, best_id),
         report=report,
     )

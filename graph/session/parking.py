@@ -10,13 +10,13 @@ from ridgeline.checkpoints.storage.own_files import MAILBOX
 from ridgeline.graph.models.mailbox.folder import SETTLED_S
 from ridgeline.graph.models.prices import is_batch
 from ridgeline.graph.search.events import telling
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ridgeline.graph.models.later_replies import LaterReplies
-    from ridgeline.graph.models.mailbox.request import WaitingRequest
+    from ridgeline.graph.models.waiting_request import WaitingRequest
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import OnEvent
 
@@ -35,12 +35,11 @@ async def settle_waiting(context: SearchContext, asked: Sequence[str], on_event:
     """
     from ridgeline.graph.search.judging.compiled import finish_compiled
 
-    await context.journalled_models.later.batches.look(
-        is_quiet=True, at_once=True
-    )  # a batch is under way while PyTorch is timed
+    # a batch is under way while PyTorch is timed
+    await context.later.batches.look(is_quiet=True, at_once=True)
     with telling(on_event):  # no node runs, whose stream would take events
         await finish_compiled(context)
-    await take_up(context.journalled_models.later)
+    await take_up(context.later)
     return set(asked) - set(await run_whole(context.journal.ids, "waiting"))
 
 

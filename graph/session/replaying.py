@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, PrivateAttr, ValidationError
+from pydantic import PrivateAttr, ValidationError
 
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.recording.file import keep_recording, kept_recording, read_recording
@@ -17,12 +16,9 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import find_run
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.models.recorded_answers import Answers
-from ridgeline.graph.models.registry import make_models
-from ridgeline.graph.models.replayed_model import ReplayedModel
-from ridgeline.graph.session.on_device import on_device
 from ridgeline.problems.files import ProblemPlace
 from ridgeline.problems.mistakes import explain_mistake
-from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
+from ridgeline.problems.spec import ProblemSpec, load_problem, shipped_problems
 from ridgeline.problems.syntax import parse_reference
 from ridgeline.tools.errors import ModelError, RunError
 from ridgeline.tools.records.keys import SEED_PREFIX
@@ -31,13 +27,9 @@ from ridgeline.tools.wording import counted, option
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
-    from ridgeline.graph.models.retry import RetryPolicy
     from ridgeline.graph.search.events import OnEvent
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.records.problem import Target
-
-CLOCKS = ("wall_s", "gpu_s")
-"""Limits of a budget that a replay does not take over: its clock is another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +92,7 @@ class Replay:
     path: Path  # where it was read
     origin: Path  # where it lay when the replay began
     recording: Recording
-    has_times: bool  # measurements are replayed too
+    replays_times: bool  # measurements are replayed too
     otherwise: str  # the model that answers what was not recorded; "": none
     is_strict: bool  # a call that was not recorded ends the search
     answers: Answers = field(init=False)
@@ -114,64 +106,6 @@ class Replay:
     def problem(self) -> ProblemSpec:
         """Return the recorded problem."""
         return RecordedProblem.of(self.recording, self.path)
-
-    def device(self, asked: str) -> str:
-        """Return the device of the replay: the asked one where it is of the recorded kind."""
-        kind = self.recording.run.device.kind.value
-        return asked if asked.partition(":")[0] == kind and not self.has_times else self.recording.run.device_name
-
-    def recorded_target(self, problem: ProblemSpec) -> Target:
-        """Return the problem on the recorded device, which need not be here."""
-        return on_device(problem, self.recording.run.device)
-
-    def checked(self, found: Target, problem: ProblemSpec) -> Target:
-        """Return the problem on its device.
-
-        Raises:
-            RunError: its reference is not the recorded one.
-        """
-        if found.reference_source != self.recording.run.reference_source:
-            raise RunError(
-                f"{self.path}: recorded another reference, or other sizes, than {problem.given} has; leave the problem out"
-            )
-        return found
-
-    def settings(self, given: SearchSettings | Mapping[str, Any] | None) -> SearchSettings:
-        """Return the recorded settings with the given ones in the place of single ones.
-
-        Raises:
-            RunError: a setting is out of range.
-        """
-        if isinstance(given, SearchSettings):
-            return given
-        with self._recorded("settings", SearchSettings):
-            SearchSettings.model_validate(self.recording.run.settings)
-        try:
-            return SearchSettings.model_validate({**self.recording.run.settings, **(given or {})})
-        except ValidationError as error:
-            raise RunError(explain_mistake(error.errors(), SearchSettings, {})) from None
-
-    def limits(self) -> dict[str, Any]:
-        """Return the recorded budget without its clocks; RunError where it is none."""
-        with self._recorded("budget", Budget):
-            Budget.model_validate(self.recording.run.budget)
-        return {name: limit for name, limit in self.recording.run.budget.items() if name not in CLOCKS}
-
-    @contextlib.contextmanager
-    def _recorded(self, what: str, section: type[BaseModel]) -> Iterator[None]:
-        """Name the recording where the block finds a mistake in a section of what its search began with."""
-        try:
-            yield
-        except ValidationError as error:
-            mistake = explain_mistake(error.errors(), section, {})
-            raise RunError(f"{self.path}: its {what} cannot be read: {mistake}") from None
-
-    def models(self, problem: ProblemSpec, budget: Budget, policy: RetryPolicy) -> list[ReplayedModel]:
-        """Return the recorded models; ModelError where the model for other calls cannot be made."""
-        named = [self.otherwise] if self.otherwise else []
-        needs_prices = budget.usd is not None
-        made = make_models(named, prices=problem.prices, needs_prices=needs_prices, policy=policy) if named else [None]
-        return [ReplayedModel(name, self.answers, made[0]) for name in self.recording.run.models]
 
     def engine(self, target: Target) -> Engine:
         """Return the engine that measures nothing."""
@@ -205,9 +139,9 @@ class Replay:
         return {
             "from": str(self.origin.absolute()),
             "run": run.name,
-            "times": self.has_times,
-            "measured_on": run.device.name if self.has_times else None,
-            "measured_at": run.started_at if self.has_times else None,
+            "times": self.replays_times,
+            "measured_on": run.device.name if self.replays_times else None,
+            "measured_at": run.started_at if self.replays_times else None,
             "otherwise": self.otherwise or None,
             "strict": self.is_strict,
             **(self._counts(archive) if archive else {}),
@@ -217,12 +151,12 @@ class Replay:
         """Return how many calls there were, and of these: with another prompt, about something else, not recorded."""
         counts = {"calls": 0, "other_prompts": 0, "other_questions": 0, "not_recorded": 0}
         for call in Journal(archive).calls():
-            question = question_of(call["request"])
+            question = question_of(call.request)
             # one that waited says nothing of what it asked about: no recorded call waits
-            found = self.answers.find(call["call_id"], question) if question is not None else None
+            found = self.answers.find(call.call_id, question) if question is not None else None
             counts["calls"] += 1
             counts["not_recorded"] += found is None
-            counts["other_prompts"] += found is not None and found.prompt_sha256 != call["prompt_sha256"]
+            counts["other_prompts"] += found is not None and found.prompt_sha256 != call.prompt_sha256
             counts["other_questions"] += found is not None and found.question not in (None, question)
         return counts
 
@@ -232,7 +166,7 @@ class AskedReplay:
     """A replay as a request asks for it."""
 
     path: Path | None
-    has_times: bool
+    replays_times: bool
     otherwise: str
     is_strict: bool
     names_models: bool  # the request names models of its own
@@ -255,7 +189,7 @@ def read_replay(asked: AskedReplay) -> Replay | None:
         InputError: the request contradicts itself, or there is no such recording.
     """
     if asked.path is None:
-        if (asked.has_times or asked.otherwise or asked.is_strict) and not asked.resumes:
+        if (asked.replays_times or asked.otherwise or asked.is_strict) and not asked.resumes:
             raise RunError(
                 f"{option('replay_timings')}, {option('replay_else')} and {option('replay_strict')} belong to a replay: "
                 f"name its run with {option('replay', 'RUN')}"
@@ -270,7 +204,11 @@ def read_replay(asked: AskedReplay) -> Replay | None:
         named = option("replay")
         raise RunError(f"{named}: a replay that has begun goes on with what it replays; leave {named} out")
     return _read(
-        asked.path, origin=asked.path, has_times=asked.has_times, otherwise=asked.otherwise, is_strict=asked.is_strict
+        asked.path,
+        origin=asked.path,
+        replays_times=asked.replays_times,
+        otherwise=asked.otherwise,
+        is_strict=asked.is_strict,
     )
 
 
@@ -284,17 +222,17 @@ def resumed_replay(run_dir: Path, begun: RunRecord, asked: AskedReplay) -> Repla
     stored = begun.replay
     otherwise = asked.otherwise or str(stored.get("otherwise") or "")
     is_strict = asked.is_strict or bool(stored.get("strict"))
-    origin, has_times = Path(stored["from"]), bool(stored.get("times"))
+    origin, replays_times = Path(stored["from"]), bool(stored.get("times"))
     path = kept_recording(run_dir) or origin
-    return _read(path, origin=origin, has_times=has_times, otherwise=otherwise, is_strict=is_strict)
+    return _read(path, origin=origin, replays_times=replays_times, otherwise=otherwise, is_strict=is_strict)
 
 
-def _read(path: Path, *, origin: Path, has_times: bool, otherwise: str, is_strict: bool) -> Replay:
+def _read(path: Path, *, origin: Path, replays_times: bool, otherwise: str, is_strict: bool) -> Replay:
     return Replay(
         path=path,
         origin=origin,
         recording=read_recording(path),
-        has_times=has_times,
+        replays_times=replays_times,
         otherwise=otherwise,
         is_strict=is_strict,
     )

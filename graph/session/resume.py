@@ -15,8 +15,8 @@ from ridgeline.graph.search.rounds.stop_rules import first_stop
 from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.state import Route, outcome_of
 from ridgeline.tools.errors import RunError
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import RunState, SearchOutcome
-from ridgeline.tools.threads import run_whole
 from ridgeline.tools.wording import option
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ async def extension(context: SearchContext, values: Mapping[str, Any], max_round
     if max_rounds is None and outcome_of(values) is not SearchOutcome.BUDGET:
         return Extension(certifies_again=certifies_again)
     rounds = max_rounds or values.get("max_rounds") or context.settings.rounds
-    round_ = values.get("round", 0) - (1 if await unwritten_branches(context, values) else 0)
+    round_ = values.get("round", 0) - (1 if await unwritten_branches(context.archive, values) else 0)
     standings = await run_whole(read_standings, context.archive)
     stop = await first_stop(
         context,

@@ -20,15 +20,15 @@ from ridgeline.graph.session.parking import settle_waiting, take_up
 from ridgeline.graph.session.resume import decide_continuation, prepare
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import RunState
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.runtime import RunControl
 
-    from ridgeline.graph.models.pool import AnyModel
+    from ridgeline.graph.models.search_model import AnyModel
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import OnEvent
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
@@ -121,7 +121,7 @@ async def _stream(
 
     graph = make_graph()
     graph.checkpointer = saver
-    await take_up(context.journalled_models.later)
+    await take_up(context.later)
     with record_errors(search.run_dir / CHECKPOINTS):
         snapshot = await graph.aget_state(_THREAD)
         if snapshot.created_at is not None and not snapshot.tasks:

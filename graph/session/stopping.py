@@ -16,7 +16,7 @@ from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ridgeline.checkpoints.run_record import KEYLESS
+from ridgeline.checkpoints.run_record import OFFLINE
 from ridgeline.checkpoints.winner import Winner
 from ridgeline.graph.models.mailbox.model import is_mailbox
 from ridgeline.tools.records.vocabulary import Origin
@@ -21,7 +21,7 @@ def provenance(winner: Winner) -> str:
     origin, writer = root.get("origin", ""), winner.best.candidate.model
     if origin in GIVEN:
         return f"{GIVEN[Origin(origin)]}: who wrote it is not recorded"
-    if writer == KEYLESS:
+    if writer == OFFLINE:
         return "composed by Ridgeline's offline model: no language model wrote it"
     if is_mailbox(writer):
         return "written by whoever answered the search's mailbox, which may be a language model"

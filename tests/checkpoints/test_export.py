@@ -135,7 +135,7 @@ def test_a_merged_file_keeps_what_failed_model_calls_cost(filled: Archive, tmp_p
     merge_archives(tmp_path / "into.sqlite", [filled.path])
     with Archive.open_read_only(tmp_path / "into.sqlite") as merged:
         assert Journal(merged).totals() == journal.totals()
-        assert Journal(merged).calls("failed")[0]["usd"] == 0.5
+        assert Journal(merged).calls("failed")[0].usd == 0.5
 
 
 def test_an_export_never_replaces_a_device_a_pipe_or_a_folder(filled: Archive, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.graph.build import make_graph
 from ridgeline.graph.models.pool import ModelPool
+from ridgeline.graph.models.registry import traits_of
+from ridgeline.graph.models.search_model import AskedAtOnce
 from ridgeline.graph.search.context import SearchContext, stored_target
 from ridgeline.graph.search.running.measuring import Measuring
 from ridgeline.problems.spec import Budget, ProblemSpec, load_problem
@@ -50,6 +52,11 @@ def write_problem(folder: Path, **fields: Any) -> ProblemSpec:
     return load_problem(folder / "problem.yaml")
 
 
+def _as_named(model: ScriptedModel | AskedAtOnce) -> AskedAtOnce:
+    """Return a model with the traits that its name means."""
+    return model if isinstance(model, AskedAtOnce) else AskedAtOnce(model, traits_of(model.name))
+
+
 class Search:
     """One search that a test runs."""
 
@@ -59,7 +66,9 @@ class Search:
         self.model = ScriptedModel()
         self.events: list[dict[str, Any]] = []
 
-    def context(self, *models: ScriptedModel, budget: Budget | None = None, **search: Any) -> SearchContext:
+    def context(
+        self, *models: ScriptedModel | AskedAtOnce, budget: Budget | None = None, **search: Any
+    ) -> SearchContext:
         """Return a context for these settings; without models, the scripted one."""
         defaults = {"rounds": 2, "ideas": 2, "implementations": 2, "tune_trials": 0, "stall_rounds": None}
         problem = write_problem(self.folder / "problem", search=defaults | search)
@@ -71,7 +80,7 @@ class Search:
             archive=self.archive,
             journal=Journal(self.archive),
             measuring=Measuring(engine=RememberingEngine(self.engine, self.archive, target=target())),
-            models=ModelPool(models or (self.model,)),
+            models=ModelPool([_as_named(model) for model in models or (self.model,)]),
             settings=problem.search,
             budget=budget or Budget(),
         )

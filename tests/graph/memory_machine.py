@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from ridgeline.graph.library import evaluation
-from ridgeline.graph.session import machine, options
+from ridgeline.graph.session import beginning, machine, options
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
@@ -26,4 +26,4 @@ def in_memory(
         monkeypatch.setattr(module, "open_engine", open_engine)
     for module in (machine, options, evaluation):
         monkeypatch.setattr(module, "check_machine", lambda *_, **__: None)
-    monkeypatch.setattr(options, "make_models", lambda *_, **__: [model()])
+    monkeypatch.setattr(beginning, "make_models", lambda *_, **__: [model()])

@@ -22,6 +22,7 @@ from ridgeline.tools.engine import (
     PyTorchTask,
     Task,
 )
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.keys import comparison_key, evaluation_key, step_key
@@ -29,7 +30,6 @@ from ridgeline.tools.records.problem import Description, Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Build, Comparison, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Purpose
-from ridgeline.tools.threads import run_whole
 
 R = TypeVar("R")
 FoundT = TypeVar("FoundT", Verdict, Timing, Profile)

@@ -4,7 +4,7 @@ To describe a problem takes no clock, but cores that another search's measuremen
 for minutes, of a large reference. A mistake in the reference would be told as late. So while a description waits, the
 reference is outlined by fake tensors in one process of the lowest priority. An outline is no verdict: the judge, which
 then does not wait, says what is wrong in its own words, or describes a reference that only looked broken. So it is with
-a reference that the engine's user would refuse as soon as it is described, such as one that the keyless model does not cover.
+a reference that the engine's user would refuse as soon as it is described, such as one that the offline model does not cover.
 
 On a GPU a description waits as before: its judge takes memory there that a measurement may need.
 """

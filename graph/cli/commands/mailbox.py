@@ -16,7 +16,7 @@ from ridgeline.checkpoints.runs.folders import find_run
 from ridgeline.graph.models.mailbox.answers import MOST_BYTES, too_large
 from ridgeline.graph.models.mailbox.document import document_of
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
-from ridgeline.graph.models.mailbox.request import WaitingRequest
+from ridgeline.graph.models.waiting_request import WaitingRequest
 from ridgeline.graph.session.answering import give_answer, mailbox_to_read
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.errors import InputError, RunError

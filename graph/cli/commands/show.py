@@ -101,7 +101,7 @@ def execute(args: argparse.Namespace) -> int:
     _print_ideas(console, shown, is_running=is_running)
     _print_lines(console, [f"not taken up yet: {left}" for left in told_in_vain])
     _print_lineage(console, shown["lineage"])
-    _print_cost(console, shown["cost"], is_keyless=record.is_keyless, is_running=is_running)
+    _print_cost(console, shown["cost"], is_offline=record.is_offline, is_running=is_running)
     _print_lines(console, _resume_lines(run, record, state, shown["cost"]))
     return 0
 
@@ -300,11 +300,11 @@ def _source(step: dict[str, Any]) -> str:
     return f"{step['idea']} (by {author_words(step['model'] or '')})" if step.get("idea") else str(step["origin"])
 
 
-def _print_cost(console: Console, cost: dict[str, Any], *, is_keyless: bool, is_running: bool) -> None:
+def _print_cost(console: Console, cost: dict[str, Any], *, is_offline: bool, is_running: bool) -> None:
     calls, usd = cost["model_calls"]["calls"], usd_words(cost["usd"], cost["model_calls"]["unpriced"])
     asked = (
         f"no language model ({counted(calls, 'answer')} of the offline one)"
-        if is_keyless
+        if is_offline
         else f"{counted(calls, 'model call')}, {counted(cost['tokens'], 'token')}{_repair_words(cost)}, {usd}"
     )
     on_gpu = f" and {cost['gpu_seconds']:.0f} s on the GPU" if cost["gpu_seconds"] else ""

@@ -22,9 +22,9 @@ from ridgeline.checkpoints.steering import Steer, Steering
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.cli.summary import resume_command
+from ridgeline.graph.library.judged_files import read_sources
 from ridgeline.graph.search.ideas.offline_ideas import reading_of_run
 from ridgeline.graph.search.ideas.user_ideas import user_draft
-from ridgeline.graph.search.judging.judged_files import read_sources
 from ridgeline.graph.search.shape.plan import make_plan
 from ridgeline.graph.session.options import RUNS
 from ridgeline.graph.session.stopping import ask_to_stop

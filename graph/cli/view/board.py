@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ridgeline.checkpoints.report.wording import step_words
+from ridgeline.checkpoints.result import BestKernel
 from ridgeline.graph.cli.view.outcomes import describe_outcome
 from ridgeline.graph.search import events
 from ridgeline.tools.records.reference_mode import mode_words
@@ -129,11 +130,11 @@ class Board:
         asking = [(branch.since, name) for name, branch in self.branches.items() if branch.stage == "benchmark"]
         return min(asking)[1] if asking else None
 
-    def settle(self, words: str, best: Mapping[str, Any] | None = None) -> None:
-        """Show how a search ended, also one that was asked to stop; `best` is result.json's."""
+    def settle(self, words: str, best: BestKernel | None = None) -> None:
+        """Show how a search ended, also one that was asked to stop."""
         self.phase, self.stopping, self.ends_at, self.is_over = words, "", None, True
-        if best and best["speedup"] is not None:
-            self.set_best(best["id"], best["speedup"], best["speedup_ci95"], best["median_ms"])
+        if best and best.speedup is not None:
+            self.set_best(best.id, best.speedup, best.speedup_ci95, best.median_ms)
             self.fastest = None  # the end says why another figure does not count
 
     def best_of_torch(self) -> tuple[str, float] | None:

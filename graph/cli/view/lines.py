@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ridgeline.checkpoints.report.wording import step_words
-from ridgeline.checkpoints.run_record import KEYLESS
+from ridgeline.checkpoints.run_record import OFFLINE
 from ridgeline.graph.cli.view.board import Board, describe_stop
 from ridgeline.graph.cli.view.figures import (
     format_baselines,
@@ -99,8 +99,8 @@ def _waiting_line(event: Mapping[str, Any], board: Board) -> str:
         return format_requests(board)
     if event["event"] == "batch":
         return format_batched(board)
-    if event["event"] == "ideation":  # the keyless model answers at once
-        return "" if board.models == (KEYLESS,) else board.phase
+    if event["event"] == "ideation":  # the offline model answers at once
+        return "" if board.models == (OFFLINE,) else board.phase
     if event["event"] != "waiting" or not event["is_news"] or board.stopping:
         return ""
     return describe_wait(event["device"], event["holder"], event["holders"])

@@ -27,7 +27,7 @@ from ridgeline.graph.session.problem import ProblemName
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.errors import EngineError, RunError, one_line
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl

@@ -16,6 +16,7 @@ from ridgeline.checkpoints.report.wording import (
     others_tried,
     why_uncertified,
 )
+from ridgeline.checkpoints.result import BestKernel
 from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.stored_certificate import StoredCertificate, failures_of
 from ridgeline.graph.library.evaluation import Evaluation
@@ -48,7 +49,7 @@ def search_answer(result: SearchResult, *, go_on: str, shows_source: bool = Fals
 
     `go_on` says how the caller's agent goes on with this run.
     """
-    run_dir = result.run_dir.absolute()
+    run_dir, best = result.run_dir.absolute(), result.best
     with Archive.open_read_only(run_dir) as archive:
         certificate, mechanism = archive.certificate(), _mechanism(archive, result.best_id)
         missing = "" if result.best_id else _why_none(archive)
@@ -57,7 +58,7 @@ def search_answer(result: SearchResult, *, go_on: str, shows_source: bool = Fals
         "state": result.state.value,
         "ended": ending(result.state, result.reason),
         "rounds": result.rounds,
-        "best": _best(result, certificate, mechanism, shows_source=shows_source) if result.best_id else None,
+        "best": _best(result, best, certificate, mechanism, shows_source=shows_source) if best else None,
         **({"why_none": missing} if missing else {}),
         "run_dir": str(run_dir),
         "report": str(run_dir / "report.html"),
@@ -105,24 +106,24 @@ def evaluation_answer(evaluation: Evaluation) -> PlainAnswer:
 
 
 def _best(
-    result: SearchResult, certificate: StoredCertificate | None, mechanism: str, *, shows_source: bool
+    result: SearchResult, best: BestKernel, certificate: StoredCertificate | None, mechanism: str, *, shows_source: bool
 ) -> PlainAnswer:
-    best, source = result.report["best"], result.best_source or ""
+    source = result.best_source or ""
     why = "" if result.certified else _why_uncertified(result, certificate)
     shown = {"source": source[:SOURCE_CHARS], "source_is_cut": len(source) > SOURCE_CHARS} if shows_source else {}
     return {
-        "id": best["id"],
-        "speedup": best["speedup"],
-        "speedup_ci95": best["speedup_ci95"],
-        "ms": best["median_ms"],
-        "pytorch_ms": best["reference_ms"],
-        "speedup_vs_fastest_pytorch": best["speedup_vs_best"],
+        "id": best.id,
+        "speedup": best.speedup,
+        "speedup_ci95": best.speedup_ci95,
+        "ms": best.median_ms,
+        "pytorch_ms": best.reference_ms,
+        "speedup_vs_fastest_pytorch": best.speedup_vs_best,
         "certified": result.certified,
         **({"why_not_certified": why} if why else {}),
-        "idea": best["idea"] or f"a kernel that the search began with ({best['origin']})",
+        "idea": best.idea or f"a kernel that the search began with ({best.origin})",
         "how": mechanism,
-        "precision_class": best["precision_class"],
-        "cautions": [label_in_words(label) for label in best["labels"]],
+        "precision_class": best.precision_class,
+        "cautions": [label_in_words(label) for label in best.labels],
         "source_path": str(result.best_source_path.absolute()) if result.best_source_path else None,
         **shown,
     }

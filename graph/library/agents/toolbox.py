@@ -21,9 +21,9 @@ from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.problem import ProblemName, find_problem
 from ridgeline.tools.engine import DescribeTask
 from ridgeline.tools.errors import InputError
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.printable import encodable
 from ridgeline.tools.records.vocabulary import Origin
-from ridgeline.tools.threads import run_whole
 from ridgeline.tools.toolbox import make_source_toolbox
 
 if TYPE_CHECKING:

@@ -20,19 +20,20 @@ from ridgeline.checkpoints.calls.batched_calls import BatchedCalls, PlacedBatch
 from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.graph.models.allowance import Unsent, purpose_of
 from ridgeline.graph.models.batch.faults import batch_fault, is_certain
-from ridgeline.graph.models.batch.model import MOST_CALLS, BatchModel
+from ridgeline.graph.models.batch.model import MOST_CALLS
 from ridgeline.graph.models.batch.service import BatchStage, Line, Result, Seen
 from ridgeline.graph.models.failures import ModelUnavailable
-from ridgeline.graph.models.mailbox.request import WaitingRequest, seconds_since, stored_request
 from ridgeline.graph.models.retry import RATE_LIMITED, RETRYABLE_STATUS, first_line, retry_after_s, status_of
+from ridgeline.graph.models.waiting_request import WaitingRequest, seconds_since, stored_request
 from ridgeline.tools.errors import ModelError, RidgelineError, RunError
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.allowance import Allowance
+    from ridgeline.graph.models.batch.model import BatchModel
     from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
 
 logger = logger_of(__name__)
@@ -71,8 +72,8 @@ class _Pause:
 class Batches:
     """A search's batches at its providers; one look at a time."""
 
-    def __init__(self, journal: Journal, allowance: Allowance, find_model: Callable[[str], object]) -> None:
-        """Take `find_model`, which gives a model of this session by its name, or None."""
+    def __init__(self, journal: Journal, allowance: Allowance, find_model: Callable[[str], BatchModel | None]) -> None:
+        """Take `find_model`, which gives a batch's model by its name, or None where this session has none."""
         self._journal = journal
         self._texts = KeptTexts(journal.archive)
         self._calls = BatchedCalls(journal)
@@ -120,7 +121,7 @@ class Batches:
         async with self._turn:
             for batch in await run_whole(self._calls.batches):
                 model = self._find_model(batch.model)
-                if isinstance(model, BatchModel) and (at_once or self._is_time(batch.tag)):
+                if model is not None and (at_once or self._is_time(batch.tag)):
                     await self._look_for(batch, model)
             waiting = set(await run_whole(self._journal.ids, "waiting"))
             placed = {call_id for batch in await run_whole(self._calls.batches) for call_id in batch.lines}

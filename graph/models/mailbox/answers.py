@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
-from ridgeline.graph.models.mailbox.request import Asked, WaitingRequest
 from ridgeline.graph.models.replies import UnreadableReply, read_ideas, read_kernel
 from ridgeline.graph.models.requests import KernelDraft
+from ridgeline.graph.models.waiting_request import Asked, WaitingRequest
 from ridgeline.tools.records.printable import printable
 
 MOST_BYTES = 2 * 1024 * 1024

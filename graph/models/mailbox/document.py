@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ridgeline.graph.models.mailbox.request import Asked, WaitingRequest
+from ridgeline.graph.models.waiting_request import Asked, WaitingRequest
 
 
 def document_of(request: WaitingRequest) -> str:

@@ -21,7 +21,7 @@ from ridgeline.checkpoints.storage.errors import storage_errors
 from ridgeline.checkpoints.storage.own_files import MAILBOX, replace_file
 from ridgeline.graph.models.mailbox.answers import MOST_BYTES, RefusedAnswer, too_large
 from ridgeline.graph.models.mailbox.document import document_of
-from ridgeline.graph.models.mailbox.request import WaitingRequest
+from ridgeline.graph.models.waiting_request import WaitingRequest
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.printable import printable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,18 +13,18 @@ from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.graph.models.mailbox.answers import MailboxAnswer, RefusedAnswer, read_answer, read_value
 from ridgeline.graph.models.mailbox.folder import Drop, Folder
-from ridgeline.graph.models.mailbox.request import WaitingRequest, seconds_since, stem_of, stored_request
 from ridgeline.graph.models.prices import is_batch
 from ridgeline.graph.models.requests import Reply, Usage
+from ridgeline.graph.models.waiting_request import WaitingRequest, seconds_since, stem_of, stored_request
 from ridgeline.problems.model_calls import PriceSettings
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
-    from ridgeline.checkpoints.calls.journal import Journal
-    from ridgeline.graph.models.mailbox.model import LaterModel
+    from ridgeline.checkpoints.calls.journal import Call, Journal
     from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
+    from ridgeline.graph.models.search_model import PostedModel
 
 logger = logger_of(__name__)
 
@@ -59,7 +59,7 @@ class Mailbox:
         return self._folder.path
 
     def post(
-        self, call_id: str, model: LaterModel, request: IdeationRequest | KernelRequest, *, prompt: str, sha256: str
+        self, call_id: str, model: PostedModel, request: IdeationRequest | KernelRequest, *, prompt: str, sha256: str
     ) -> WaitingRequest | None:
         """Let a call wait, put its file into the folder and return it; None when it has its reply.
 
@@ -79,7 +79,7 @@ class Mailbox:
 
     def waiting(self) -> list[WaitingRequest]:
         """Return the requests that wait, oldest first."""
-        return [self._request(call) for call in self._journal.calls("waiting") if not is_batch(call["model"])]
+        return [self._request(call) for call in self._journal.calls("waiting") if not is_batch(call.model)]
 
     def find(self, name: str) -> WaitingRequest:
         """Return the waiting request of this id, or of this file name's stem.
@@ -91,9 +91,7 @@ class Mailbox:
         found = next((request for request in waiting if name in (request.id, request.stem)), None)
         if found is not None:
             return found
-        known = next(
-            (call for call in self._journal.calls() if name in (call["call_id"], stem_of(call["call_id"]))), None
-        )
+        known = next((call for call in self._journal.calls() if name in (call.call_id, stem_of(call.call_id))), None)
         raise RunError(f"{self._run}: {_why_not(name, known, [request.id for request in waiting])}")
 
     def answer(self, request: WaitingRequest, content: bytes, suffix: str = "") -> None:
@@ -145,7 +143,7 @@ class Mailbox:
         if marked is None:
             self._journal.mark(pending.id, task)
             return pending
-        return self._request(marked) if marked["state"] == "waiting" else None
+        return self._request(marked) if marked.state == "waiting" else None
 
     def _take(self, drop: Drop, request: WaitingRequest) -> bool:
         """Store the answer in a file; False while it is being written, and when it is refused."""
@@ -204,11 +202,11 @@ class Mailbox:
         logger.info("%s: answered by %s", request.id, how)
         self._folder.withdraw(request)
 
-    def _request(self, call: Mapping[str, Any]) -> WaitingRequest:
+    def _request(self, call: Call) -> WaitingRequest:
         with record_errors(self._journal.path):
-            prompt = self._texts.prompt(call["prompt_sha256"])
+            prompt = self._texts.prompt(call.prompt_sha256)
             if prompt is None:
-                raise ValueError(f"{call['call_id']}: its prompt is missing")
+                raise ValueError(f"{call.call_id}: its prompt is missing")
             return WaitingRequest.from_call(call, prompt)
 
     @property
@@ -216,12 +214,12 @@ class Mailbox:
         return self._journal.path.parent
 
 
-def _why_not(name: str, call: Mapping[str, Any] | None, waiting: list[str]) -> str:
+def _why_not(name: str, call: Call | None, waiting: list[str]) -> str:
     """Return why a name is none of a waiting request."""
-    if call is not None and call["state"] == "finished":
-        return f"{call['call_id']} was answered already, at {call['ended_at']}; the first answer counts"
+    if call is not None and call.state == "finished":
+        return f"{call.call_id} was answered already, at {call.ended_at}; the first answer counts"
     if call is not None:
-        return f"{call['call_id']} does not wait for an answer: another model was asked"
+        return f"{call.call_id} does not wait for an answer: another model was asked"
     shown = name if len(name) <= 80 else f"{name[:80]}…"
     which = f"; waiting: {', '.join(waiting[:8])}{', …' if len(waiting) > 8 else ''}" if waiting else "; none waits"
     return f"no request {shown!r}{which}"

@@ -6,12 +6,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.models.requests import Traits
 from ridgeline.tools.errors import ModelError
 
 if TYPE_CHECKING:
+    from ridgeline.graph.models.requests import Reply
+    from ridgeline.graph.models.search_model import ModelCall, Sender
     from ridgeline.problems.model_calls import PriceSettings
 
 MAILBOX = "mailbox"
+MAILBOX_TRAITS = Traits(is_metered=False)
 _NAME = re.compile(r"mailbox(:[A-Za-z0-9][A-Za-z0-9._-]*)?")
 
 
@@ -21,6 +25,23 @@ class LaterModel:
 
     name: str  # "mailbox", or "mailbox:NAME" for one of several in a pool
     price: PriceSettings | None = None  # of the tokens that an answer states
+
+    @property
+    def tariff(self) -> None:
+        """Return None: an answer states what it used, and nothing is known before."""
+
+    @property
+    def traits(self) -> Traits:
+        """Return the traits of a mailbox: an answer states what it used, and nothing is reserved before."""
+        return MAILBOX_TRAITS
+
+    @property
+    def batched(self) -> None:
+        """Return None: no call goes into a batch."""
+
+    async def deliver(self, call: ModelCall, sender: Sender) -> Reply:
+        """Return the reply of a call once somebody outside has answered."""
+        return await sender.by_mailbox(call, self)
 
 
 def is_mailbox(name: str) -> bool:

@@ -15,6 +15,7 @@ from ridgeline.tools.records.search import BuildingBlock, Idea, KernelWork
 from ridgeline.tools.records.vocabulary import Role
 
 if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
     from ridgeline.checkpoints.bank import BankedBlock
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.tools.records.baselines import Floor
@@ -30,18 +31,18 @@ def building_blocks(context: SearchContext) -> tuple[BuildingBlock, ...]:
     if not context.ablation.has("blocks"):
         return ()
     stored = context.archive.run().blocks
-    if stored is not None or context.is_keyless:
+    if stored is not None or not context.models.reads_prompts:
         return stored or ()
     blocks = (*_references(context), *_banked(context))
     context.archive.save_run(RunRecord(blocks=blocks))
     return blocks
 
 
-def block_of(context: SearchContext, idea: Idea) -> BuildingBlock | None:
+def block_of(archive: Archive, idea: Idea) -> BuildingBlock | None:
     """Return the block that an idea takes its means from, or None where it names none that was shown."""
     if idea.block is None:
         return None
-    return next((block for block in context.archive.run().blocks or () if block.name == idea.block), None)
+    return next((block for block in archive.run().blocks or () if block.name == idea.block), None)
 
 
 def work_of(description: Description, floor: Floor, median_ms: float | None) -> KernelWork:

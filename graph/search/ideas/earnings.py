@@ -6,10 +6,10 @@ Both are functions of the archive's finished rounds alone, so that a resumed rou
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.calls.journal import Call, Journal
 from ridgeline.graph.models.pool import Outcome, reward
 from ridgeline.graph.search.branch import branch_of_candidate
 from ridgeline.tools.records.keys import CallId
@@ -77,29 +77,29 @@ def _best_rewards(judged: Judged, unit_of: Callable[[Candidate], str]) -> dict[s
     return best
 
 
-def _asked_for(call: Mapping[str, Any], names: Sequence[str]) -> tuple[int, str] | None:
+def _asked_for(call: Call, names: Sequence[str]) -> tuple[int, str] | None:
     """Return the round and the model of a call for ideas; of a replay's call that went elsewhere the one it stands for."""
-    call_id = CallId.read(call["call_id"])
+    call_id = CallId.read(call.call_id)
     if call_id is None or call_id.place is None:
         return None
-    asked = str(call["model"])
+    asked = str(call.model)
     return (call_id.round, asked if asked in names or call_id.place >= len(names) else names[call_id.place])
 
 
-def _branch_written(call: Mapping[str, Any]) -> str | None:
+def _branch_written(call: Call) -> str | None:
     """Return the branch of a call for a kernel."""
-    call_id = CallId.read(call["call_id"])
+    call_id = CallId.read(call.call_id)
     return call_id.branch_id if call_id and not call_id.asks_for_ideas else None
 
 
-def _paid(archive: Archive, unit_of: Callable[[Mapping[str, Any]], Any]) -> dict[Any, float | None]:
+def _paid(archive: Archive, unit_of: Callable[[Call], Any]) -> dict[Any, float | None]:
     """Return the dollars of the calls of each unit; None where a call's price is unknown."""
     paid: dict[Any, float | None] = defaultdict(float)
     for call in Journal(archive).calls():
         unit = unit_of(call)
         if unit is not None:
             known = paid[unit]
-            paid[unit] = None if known is None or call["unpriced"] else known + float(call["usd"])
+            paid[unit] = None if known is None or call.unpriced else known + float(call.usd)
     return paid
 
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.graph.models.requests import TriedIdea
 from ridgeline.graph.search.ideas.novelty import tries_left
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import attempt_id
 from ridgeline.tools.records.vocabulary import IdeaOutcome
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
-    from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import BranchPlan
 
 
@@ -30,7 +29,7 @@ def tried_ideas(archive: Archive) -> tuple[TriedIdea, ...]:
     return tuple(dataclasses.replace(idea, tries_left=left.get(idea.id, 0)) for idea in tried)
 
 
-async def unwritten_branches(context: SearchContext, state: Mapping[str, Any]) -> list[BranchPlan]:
+async def unwritten_branches(archive: Archive, state: Mapping[str, Any]) -> list[BranchPlan]:
     """Return the last round's branches of which no attempt is stored: those that a spent budget left without a kernel.
 
     A branch whose model failed is stored with the reason. A resumed search with a larger budget writes the others first.
@@ -38,5 +37,5 @@ async def unwritten_branches(context: SearchContext, state: Mapping[str, Any]) -
     planned: list[BranchPlan] = list(state.get("branches") or [])
     if not planned:
         return []
-    stored = {c.id for c in await run_whole(context.archive.candidates, round=int(state.get("round", 0)))}
+    stored = {c.id for c in await run_whole(archive.candidates, round=int(state.get("round", 0)))}
     return [branch for branch in planned if attempt_id(branch["idea_id"], branch["variation"], 0) not in stored]

@@ -1,4 +1,4 @@
-"""A user's idea as the keyless model carries it out: the structures that its words name, and nothing else of them."""
+"""A user's idea as the offline model carries it out: the structures that its words name, and nothing else of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfflineReading:
-    """The structures that the keyless model can use for a problem, and those of them that an idea's words name."""
+    """The structures that the offline model can use for a problem, and those of them that an idea's words name."""
 
     named: tuple[str, ...]
     known: tuple[str, ...]  # none where it does not cover the problem
@@ -41,7 +41,7 @@ class OfflineReading:
 
 
 def read_by_offline(text: str, subject: Subject) -> OfflineReading:
-    """Return what the keyless model reads of an idea for this problem."""
+    """Return what the offline model reads of an idea for this problem."""
     from ridgeline.graph.offline.model import composer_for
     from ridgeline.graph.offline.wording import named_structures
 
@@ -54,12 +54,12 @@ def read_by_offline(text: str, subject: Subject) -> OfflineReading:
 
 
 def reading_of_run(archive: Archive, text: str) -> OfflineReading | None:
-    """Return what the keyless model of a run reads of an idea.
+    """Return what the offline model of a run reads of an idea.
 
     None where a language model reads it too, and where the run does not hold yet what it searches for.
     """
     record, description = archive.run(), archive.description()
-    if not record.is_keyless or description is None or record.device is None or record.problem is None:
+    if not record.is_offline or description is None or record.device is None or record.problem is None:
         return None
     with record_errors(archive.path):
         target = Target(
@@ -77,7 +77,7 @@ def carried_out(context: SearchContext, texts: Sequence[str], round_: int) -> li
 
     A replay tries what the recorded search tried.
     """
-    if not context.is_keyless:
+    if not context.models.composes_alone:
         return list(texts)
     kept = []
     for text in texts:
@@ -85,7 +85,7 @@ def carried_out(context: SearchContext, texts: Sequence[str], round_: int) -> li
         why_not = "" if is_recorded else read_by_offline(text, context.subject).why_not_tried
         if not why_not:
             kept.append(text)
-        elif text not in context.ideas_not_tried:
-            context.ideas_not_tried.add(text)
+        elif text not in context.notes.ideas_not_tried:
+            context.notes.ideas_not_tried.add(text)
             warn(f"the idea {title_of(text)!r} is not tried: {why_not}")
     return kept

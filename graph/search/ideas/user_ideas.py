@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.steering import Steering, SteerKind, mechanism_of
 from ridgeline.graph.models.requests import Elite, IdeaDraft
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.search import Idea
 from ridgeline.tools.records.vocabulary import Category
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext

@@ -6,7 +6,7 @@ rest only where a gain over PyTorch's best is decided or shown. The order on the
 - A language model thinks for tens of seconds a round: the modes begin with the first ideas, one engine task each, and
   each in a pause between kernels. A kernel that is ready waits for the mode under way at most. The end of the round
   waits for all modes.
-- The keyless model answers in milliseconds, and a limit on wall time is meant for kernels: the modes come after the
+- The offline model answers in milliseconds, and a limit on wall time is meant for kernels: the modes come after the
   last kernel, before certification.
 
 Each measured mode is stored at once. A search that was killed measures the pending ones only. A certificate measures
@@ -25,8 +25,8 @@ from ridgeline.graph.search.events import BaselineEvent, emit, warn
 from ridgeline.tools.engine import NextBaselineTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -38,7 +38,7 @@ logger = logger_of(__name__)
 
 def runs_beside_models(context: SearchContext) -> bool:
     """Say whether the modes are timed while models think, and not after the last kernel."""
-    return not context.is_keyless and context.budget.wall_s is None and not context.measuring.is_away
+    return context.models.thinks and context.budget.wall_s is None and not context.measuring.is_away
 
 
 async def begin_compiled(context: SearchContext) -> None:

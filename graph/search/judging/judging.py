@@ -12,14 +12,14 @@ from ridgeline.checkpoints.history.repeated_sources import same_source_as
 from ridgeline.graph.search.budget import charge
 from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.ranking.elites import Standing, read_standings
+from ridgeline.tools.engines.steps import STEPS, Measured, Step
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import branch_id
 from ridgeline.tools.records.results import Evaluation, Profile
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose, Status
-from ridgeline.tools.steps import STEPS, Measured, Step
-from ridgeline.tools.threads import run_whole
 from ridgeline.tools.toolbox import make_toolbox
 from ridgeline.tools.wording import counted
 
@@ -96,10 +96,10 @@ async def retry_engine_failures(context: SearchContext) -> None:
 async def profile_elites(context: SearchContext, elites: Sequence[Standing]) -> None:
     """Have the elites, and the best kernels of a round's ideas, profiled before models are asked for ideas.
 
-    The offline model reads the reference's graph alone, and a look by Nsight Compute takes as long as measuring two
+    The offline model reads no profile, and a look by Nsight Compute takes as long as measuring two
     kernels (a search for softmax on an H200 had its GPU measure half of the time).
     """
-    if context.is_keyless or not context.ablation.has("diagnosis"):
+    if not context.models.reads_prompts or not context.ablation.has("diagnosis"):
         return
     for standing in elites:
         await _profile(context, standing)

@@ -12,14 +12,13 @@ from ridgeline.checkpoints.history.sweeps import sweep_rows
 from ridgeline.graph.models.requests import Elite
 from ridgeline.graph.search.sources.structure import structure_of
 from ridgeline.graph.search.sources.tuning import root_id
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, Label, Origin
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
-    from ridgeline.graph.search.context import SearchContext
 
 FAR_AHEAD = 1.15
 """Factor by which a second kernel of one idea must beat the next idea's best to take that idea's place."""
@@ -59,9 +58,9 @@ def read_standings(archive: Archive) -> list[Standing]:
     return [Standing(candidate=archive.candidate(e.candidate_id), evaluation=e) for e in archive.ranking(SEARCHED)]
 
 
-async def ranked_elites(context: SearchContext, standings: Sequence[Standing], count: int) -> list[Standing]:
+async def ranked_elites(archive: Archive, standings: Sequence[Standing], count: int) -> list[Standing]:
     """Return the elites among `standings`, where measured side by side the winners first; see `choose_elites`."""
-    return await run_whole(_ranked_elites, context.archive, standings, count)
+    return await run_whole(_ranked_elites, archive, standings, count)
 
 
 def _ranked_elites(archive: Archive, standings: Sequence[Standing], count: int) -> list[Standing]:
@@ -141,15 +140,15 @@ def best_of_ideas(standings: Sequence[Standing], ideas: Iterable[str]) -> list[S
     return list(found.values())
 
 
-async def read_elites(context: SearchContext, ids: Iterable[str]) -> tuple[Elite, ...]:
+async def read_elites(archive: Archive, ids: Iterable[str]) -> tuple[Elite, ...]:
     """Return elites as models see them, with their sources and diagnoses; an id that is no correct kernel is left out."""
-    found = [await read_elite(context, candidate_id) for candidate_id in ids]
+    found = [await read_elite(archive, candidate_id) for candidate_id in ids]
     return tuple(elite for elite in found if elite)
 
 
-async def read_elite(context: SearchContext, candidate_id: str | None) -> Elite | None:
+async def read_elite(archive: Archive, candidate_id: str | None) -> Elite | None:
     """Return one kernel as models see it, or None when there is no such correct kernel."""
-    return await run_whole(_read_elite, context.archive, candidate_id) if candidate_id else None
+    return await run_whole(_read_elite, archive, candidate_id) if candidate_id else None
 
 
 def _read_elite(archive: Archive, candidate_id: str) -> Elite | None:

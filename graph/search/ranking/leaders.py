@@ -22,9 +22,9 @@ from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.results import Build, Comparison
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -63,9 +63,9 @@ class Leader:
 async def compare_for_elites(context: SearchContext, standings: Sequence[Standing]) -> None:
     """Have the leaders compared as far as the search did not before; the archive then holds who won.
 
-    The keyless model composes structures and reads no kernel: it is spared the time. So is a search whose budget is spent.
+    The offline model composes structures and reads no kernel: it is spared the time. So is a search whose budget is spent.
     """
-    if context.is_keyless or len(standings) < 2 or exhausted(context.budget, await spent(context)):
+    if not context.models.reads_prompts or len(standings) < 2 or exhausted(context.budget, await spent(context)):
         return
     # A winner of an earlier round comes before the kernels that it beat, and so among the few that are compared.
     ratios = await run_whole(measured_ratios, context.archive)

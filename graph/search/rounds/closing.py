@@ -16,10 +16,11 @@ from ridgeline.graph.search.ranking.leaders import compare_for_elites
 from ridgeline.graph.search.rounds.stop_rules import Stop, first_stop, outcome_state, ranking_state, tell_stop
 from ridgeline.graph.state import Route
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import Origin, Purpose, SearchOutcome
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.shape.plan import Plan
     from ridgeline.graph.state import SearchState
@@ -41,7 +42,7 @@ async def close_round(
     is_tuned_next = may_tune and best is not None
     if goes_on := not is_tuned_next and round_ < plan.rounds:
         await compare_for_elites(context, standings)
-    elites = await ranked_elites(context, standings, plan.elites)
+    elites = await ranked_elites(context.archive, standings, plan.elites)
     stalled_rounds = 0 if _is_progress(best, state) else stalled_rounds
     taught = best_of_ideas(standings, state.get("ideas", [])) if goes_on else []
     await profile_elites(context, [*elites, *taught])
@@ -51,7 +52,7 @@ async def close_round(
     if route is not Route.TUNE:
         _tell_round(plan, record)
     if stop and route is Route.CERTIFY:
-        await tell_stop(context, stop)
+        await tell_stop(context.archive, stop)
     _log(round_, best, stop)
     return {
         **ranking_state(elites, best),
@@ -110,7 +111,7 @@ def _tell_round(plan: Plan, record: RoundRecord) -> None:
 def _save_record(
     context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Consumption
 ) -> RoundRecord:
-    record = _record(context, round_, elites, best, used)
+    record = _record(context.archive, round_, elites, best, used)
     context.archive.save_round(record)
     # stored here so that a killed search forgets the time of one round at most
     context.archive.save_run(RunRecord(wall_s=used.wall_s))
@@ -118,19 +119,19 @@ def _save_record(
 
 
 def _record(
-    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Consumption
+    archive: Archive, round_: int, elites: Sequence[Standing], best: Standing | None, used: Consumption
 ) -> RoundRecord:
-    candidates = context.archive.candidates(round=round_)
+    candidates = archive.candidates(round=round_)
     written = [c for c in candidates if c.origin is Origin.MODEL]
-    judged = [context.archive.evaluation(c.id) for c in written]
+    judged = [archive.evaluation(c.id) for c in written]
     own = {c.id for c in candidates}
     interval = best.evaluation.speedup_interval if best else None
     return RoundRecord(
         round=round_,
-        ideas=tuple(idea.id for idea in context.archive.ideas(round_)),
+        ideas=tuple(idea.id for idea in archive.ideas(round_)),
         candidates=len(written),
         ok=sum(1 for e in judged if e is not None and e.speedup is not None),
-        tuned=sum(1 for e in context.archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
+        tuned=sum(1 for e in archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
         best_id=best.candidate.id if best else None,
         best_speedup=best.speedup if best else None,
         best_speedup_ci95=(interval[0], interval[1]) if interval else None,

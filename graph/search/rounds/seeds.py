@@ -13,9 +13,9 @@ from ridgeline.graph.search.judging.judging import judge_candidate, judged_stand
 from ridgeline.graph.search.ranking.elites import ranked_elites
 from ridgeline.graph.search.rounds.stop_rules import ranking_state
 from ridgeline.graph.search.running.gathering import gather_or_cancel
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import seed_id
 from ridgeline.tools.records.vocabulary import Origin, Purpose
-from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -53,7 +53,7 @@ async def take_up_seeds(context: SearchContext, plan: Plan, round_: int) -> Sear
         return {}
     await judge_seeds(context, seeds)
     standings = await judged_standings(context)
-    elites = await ranked_elites(context, standings, plan.elites)
+    elites = await ranked_elites(context.archive, standings, plan.elites)
     return ranking_state(elites, standings[0] if standings else None)
 
 

@@ -11,12 +11,13 @@ from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging.compiled import is_pytorch_at_floor
 from ridgeline.graph.search.ranking.elites import Standing
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.results import BELIEVED_FROM
 from ridgeline.tools.records.vocabulary import SearchOutcome
-from ridgeline.tools.threads import run_whole
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.shape.plan import Plan
     from ridgeline.graph.state import SearchState
@@ -52,7 +53,7 @@ async def first_stop(
     context: SearchContext, plan: Plan, *, round_: int, stalled_rounds: int, best: Standing | None
 ) -> Stop | None:
     """Return the stop of the first stop rule that holds, or None."""
-    if over := exhausted(context.budget, await spent(context)) or context.journalled_models.allowance.ended:
+    if over := exhausted(context.budget, await spent(context)) or context.allowance.ended:
         return Stop(SearchOutcome.BUDGET, over)
     if stop := await _floor_stop(context, best):
         return stop
@@ -63,9 +64,9 @@ async def first_stop(
     return None
 
 
-async def tell_stop(context: SearchContext, stop: Stop) -> None:
+async def tell_stop(archive: Archive, stop: Stop) -> None:
     """Store why the search ends, and tell the viewers that it is over."""
-    await run_whole(context.archive.save_run, RunRecord(stop_reason=stop.reason))
+    await run_whole(archive.save_run, RunRecord(stop_reason=stop.reason))
     emit({"event": "stopped", "outcome": stop.outcome, "reason": stop.reason})
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from langgraph.types import interrupt
 
-from ridgeline.tools.threads import run_whole
+from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.graph.models.mailbox.mailbox import Mailbox
-    from ridgeline.graph.models.mailbox.request import WaitingRequest
+    from ridgeline.graph.models.waiting_request import WaitingRequest
 
 
 async def put_to_host(mailbox: Mailbox, pending: WaitingRequest, task: str) -> None:

@@ -64,8 +64,8 @@ def test_totals_count_tokens_cost_and_states(archive: Archive) -> None:
         "waiting": 1, "batched": 0, "failed": 1, "repeated": 0, "unpriced": 0, "repair_input_tokens": 0,
     }  # fmt: skip
     waiting = journal.calls("waiting")
-    assert [(c["call_id"], c["request"]) for c in waiting] == [("r1i4v0a0:write", {"round": 1})]
-    assert journal.calls("failed")[0]["error"] == "429 Too Many Requests"
+    assert [(c.call_id, c.request) for c in waiting] == [("r1i4v0a0:write", {"round": 1})]
+    assert journal.calls("failed")[0].error == "429 Too Many Requests"
     assert len(journal.calls()) == 5
 
 
@@ -102,7 +102,7 @@ def test_a_failed_call_may_be_sent_again(archive: Archive) -> None:
     journal.fail("r1:ideate:0", "timeout")
     assert journal.stored("r1:ideate:0") is None
     _begin(journal)
-    assert journal.calls("in_flight")[0]["error"] == ""
+    assert journal.calls("in_flight")[0].error == ""
 
 
 def test_what_a_failed_call_cost_is_counted_and_stays_counted_when_it_is_sent_again(archive: Archive) -> None:

@@ -18,7 +18,7 @@ CHILD = """
 import asyncio, contextlib, sys
 from pathlib import Path
 import ridgeline.graph.session.machine as machine
-import ridgeline.graph.session.options as options
+import ridgeline.graph.session.beginning as beginning
 from ridgeline.graph.cli import main
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
@@ -37,7 +37,7 @@ async def opened(*_, **__):
 
 
 machine.open_engine = opened
-options.make_models = lambda *_, **__: [ScriptedModel(delay_s=0.02)]
+beginning.make_models = lambda *_, **__: [ScriptedModel(delay_s=0.02)]
 sys.exit(main())
 """
 

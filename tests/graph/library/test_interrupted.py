@@ -23,6 +23,7 @@ CHILD = """
 import asyncio, contextlib, signal, sys
 import ridgeline
 import ridgeline.graph.session.machine as machine
+import ridgeline.graph.session.beginning as beginning
 import ridgeline.graph.session.options as options
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores interrupts
 from tests.graph.memory_engine import MemoryEngine
@@ -35,7 +36,7 @@ async def opened(*_, **__):
 
 
 machine.open_engine = opened
-options.make_models = lambda *_, **__: [ScriptedModel(delay_s=0.02)]
+beginning.make_models = lambda *_, **__: [ScriptedModel(delay_s=0.02)]
 options.check_machine = lambda *_, **__: None
 
 

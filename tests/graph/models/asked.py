@@ -14,11 +14,15 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.graph.models.allowance import Allowance
+from ridgeline.graph.models.batch.batches import Batches
 from ridgeline.graph.models.journalled import JournalledModels
+from ridgeline.graph.models.later_replies import ALIVE, LaterReplies, Waiting
+from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.models.registry import make_model
 from ridgeline.graph.models.requests import KernelModel
 from ridgeline.graph.models.retry import RetryPolicy
+from ridgeline.graph.models.sending import CallSender
 from ridgeline.problems.model_calls import PriceSettings
 from ridgeline.problems.spec import Budget
 
@@ -53,10 +57,34 @@ class Asked:
     allowance: Allowance
 
 
+def journalled(
+    pool: ModelPool,
+    journal: Journal,
+    budget: Budget | None = None,
+    *,
+    wall_used_s: float = 0.0,
+    waiting: Waiting = ALIVE,
+) -> tuple[JournalledModels, LaterReplies]:
+    """Return models behind a journal, and what waits for their later replies."""
+    allowance = Allowance(
+        journal, budget or Budget(), wall_used_s=lambda: wall_used_s, awaits_batches=lambda: later.awaits_batches
+    )
+    later = LaterReplies(
+        mailbox=Mailbox(journal),
+        batches=Batches(journal, allowance, pool.batch_model),
+        journal=journal,
+        allowance=allowance,
+        waiting=waiting,
+        is_stopping=lambda: False,
+        is_busy=lambda: False,
+    )
+    return JournalledModels(pool, journal, CallSender(journal, allowance, later, is_stopping=lambda: False)), later
+
+
 @contextmanager
 def asked(folder: Path, *models: KernelModel, budget: Budget | None = None) -> Iterator[Asked]:
     """Give models behind a journal in `folder`, as a session of a search has them."""
     with Archive.open(folder / "archive.sqlite") as archive:
         journal = Journal(archive)
-        allowance = Allowance(journal, budget)
-        yield Asked(JournalledModels(ModelPool(models), journal, allowance), journal, KeptTexts(archive), allowance)
+        behind, later = journalled(ModelPool(models), journal, budget)
+        yield Asked(behind, journal, KeptTexts(archive), later.allowance)

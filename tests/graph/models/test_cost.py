@@ -59,8 +59,8 @@ async def test_an_answer_that_cannot_be_read_costs_at_least_what_was_sent(
                 await given.models.write("r1i0v0a0:write", model.name, kernel())
             [call] = given.journal.calls("failed")
     sent = prompt_tokens(server.requests[0]["prompt"])
-    assert call["input_tokens"] == sent > 0 and call["output_tokens"] == 0
-    assert call["usd"] == pytest.approx(sent * 1.0 / 1e6)
+    assert call.input_tokens == sent > 0 and call.output_tokens == 0
+    assert call.usd == pytest.approx(sent * 1.0 / 1e6)
 
 
 @pytest.mark.parametrize(("encoding", "status", "is_paid"), [("br", 200, True), ("br", 500, False)])

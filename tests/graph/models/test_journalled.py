@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 from tests.graph.conftest import Search
+from tests.graph.models.asked import journalled
 from tests.graph.requests_made import ideation
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas, faster_each_round
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.graph.models.failures import ModelUnavailable
-from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.pool import ModelPool
-from ridgeline.graph.models.requests import IdeationRequest, Usage
+from ridgeline.graph.models.requests import COMPOSER, IdeationRequest, Traits, Usage
 from ridgeline.graph.models.retry import first_line
+from ridgeline.graph.models.search_model import AskedAtOnce
 from ridgeline.tools.records.vocabulary import Origin
 
 
@@ -40,8 +41,8 @@ async def test_any_exception_of_a_model_fails_one_branch_and_is_journaled(search
     assert output["outcome"] == "finished"
     assert context.journal.totals().in_flight == 0
     (failed,) = context.journal.calls("failed")
-    assert type(error).__name__ in failed["error"]
-    assert str(error) in failed["error"]
+    assert type(error).__name__ in failed.error
+    assert str(error) in failed.error
     assert sum(1 for c in search.archive.candidates(origin=Origin.MODEL) if not c.source) == 1
 
 
@@ -84,21 +85,21 @@ async def test_reply_that_arrived_is_read_from_the_journal_by_models_that_know_n
 ) -> None:
     model, request = ScriptedModel(), ideation()
     with Archive.open(tmp_path / "archive.sqlite") as archive:
-        first = JournalledModels(ModelPool([model]), Journal(archive))
+        first = journalled(ModelPool([model]), Journal(archive))[0]
         drafts = await first.propose("r1:ideate:0", model.name, request)
-        again = JournalledModels(ModelPool([model]), Journal(archive))
+        again = journalled(ModelPool([model]), Journal(archive))[0]
         assert await again.propose("r1:ideate:0", model.name, request) == drafts
     assert len(model.proposals) == 1
 
 
-@pytest.mark.parametrize(("name", "composition"), [("offline", ("prefetch",)), ("scripted", None)])
+@pytest.mark.parametrize(("traits", "composition"), [(COMPOSER, ("prefetch",)), (Traits(), None)])
 async def test_only_the_offline_model_states_compositions(
-    tmp_path: Path, name: str, composition: tuple[str, ...] | None
+    tmp_path: Path, traits: Traits, composition: tuple[str, ...] | None
 ) -> None:
     def ideas(request: IdeationRequest) -> dict[str, Any]:
         return {"ideas": [idea | {"composition": ["prefetch"]} for idea in distinct_ideas(request)["ideas"]]}
 
     with Archive.open(tmp_path / "archive.sqlite") as archive:
-        models = JournalledModels(ModelPool([ScriptedModel(name, ideas=ideas)]), Journal(archive))
-        drafts = await models.propose("r1:ideate:0", name, ideation())
+        models = journalled(ModelPool([AskedAtOnce(ScriptedModel(ideas=ideas), traits)]), Journal(archive))[0]
+        drafts = await models.propose("r1:ideate:0", "scripted", ideation())
     assert {draft.composition for draft in drafts} == {composition}

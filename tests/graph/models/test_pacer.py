@@ -143,7 +143,7 @@ async def test_a_stop_ends_a_wait() -> None:
 
 def test_models_of_one_provider_share_a_pacer_and_others_do_not() -> None:
     names = ["openai:a", "openai:b", "google_genai:c", "openai:d@http://localhost:1/v1"]
-    pacers = [model._pacer for model in make_models(names)]  # type: ignore[attr-defined]
+    pacers = [model.model._pacer for model in make_models(names)]  # type: ignore[attr-defined]
     assert pacers[0] is pacers[1]
     assert len({id(pacer) for pacer in pacers}) == 3
 

@@ -125,7 +125,7 @@ async def test_a_reply_that_was_cut_off_is_continued_and_both_parts_are_stored(
         model = modelled(server)
         with asked(tmp_path, model) as given:
             first = await ask(purpose, given, model.name)
-            stored = [given.journal.stored(call["call_id"]) for call in given.journal.calls("finished")]
+            stored = [given.journal.stored(call.call_id) for call in given.journal.calls("finished")]
             assert await ask(purpose, given, model.name) == first
     assert len(server.requests) == 3, "the second time comes from the journal"
     assert whole[:40] in server.requests[1]["prompt"] and whole[:60] in server.requests[2]["prompt"]

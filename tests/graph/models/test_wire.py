@@ -67,7 +67,7 @@ async def test_each_prompt_is_stored_once_by_its_hash(tmp_path: Path) -> None:
         with asked(tmp_path, model) as given:
             for call_id in ("r1i0v0a0:write", "r1i0v1a0:write"):
                 await given.models.write(call_id, model.name, kernel())
-            hashes = {call["prompt_sha256"] for call in given.journal.calls()}
+            hashes = {call.prompt_sha256 for call in given.journal.calls()}
             assert [given.texts.prompt(sha256) for sha256 in hashes] == [render_request(kernel())]
     with sqlite3.connect(tmp_path / "archive.sqlite") as rows:
         assert rows.execute("SELECT count(*) FROM prompts").fetchone() == (1,)
@@ -85,8 +85,8 @@ async def test_a_reply_of_38_mb_is_refused_by_name_within_seconds(
             assert (await given.models.write(WRITE, model.name, kernel())).notes == "short"
             assert time.process_time() - began < 5
             (failed,) = given.journal.calls("failed")
-    assert "400,000 characters was refused" in failed["error"]
-    assert failed["output_tokens"] == 100_000, "what came of it is taken for paid"
+    assert "400,000 characters was refused" in failed.error
+    assert failed.output_tokens == 100_000, "what came of it is taken for paid"
     assert "be brief" in server.requests[1]["prompt"]
     assert (tmp_path / "archive.sqlite").stat().st_size < 2_000_000
 

@@ -165,7 +165,7 @@ async def test_plans_of_an_idea_go_to_its_implementations(search: Search) -> Non
     }
 
 
-async def test_an_idea_that_the_keyless_model_cannot_carry_out_is_not_tried_and_told_once(
+async def test_an_idea_that_the_offline_model_cannot_carry_out_is_not_tried_and_told_once(
     search: Search, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = {**DESCRIPTION.reference_graph, "mutations": ["x"]}

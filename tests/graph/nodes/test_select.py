@@ -9,7 +9,8 @@ from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel, own_structure
 
-from ridgeline.graph.models.requests import KernelRequest
+from ridgeline.graph.models.requests import COMPOSER, KernelRequest
+from ridgeline.graph.models.search_model import AskedAtOnce
 from ridgeline.graph.search.context import SearchContext
 from ridgeline.graph.search.ranking.elites import read_standings
 from ridgeline.problems.spec import Budget
@@ -37,13 +38,13 @@ async def test_rounds_without_gain_stall_the_search(search: Search) -> None:
     assert (output["outcome"], output["round"]) == ("stalled", 2)
 
 
-@pytest.mark.parametrize(("keyless", "is_profiled"), [("offline", True), ("scripted", False)])
+@pytest.mark.parametrize("is_profiled", [True, False])
 async def test_elites_are_profiled_only_for_models_that_read_it(
-    search: Search, monkeypatch: pytest.MonkeyPatch, keyless: str, is_profiled: bool
+    search: Search, monkeypatch: pytest.MonkeyPatch, is_profiled: bool
 ) -> None:
-    monkeypatch.setattr("ridgeline.graph.search.context.OFFLINE", keyless)
+    models = () if is_profiled else (AskedAtOnce(search.model, COMPOSER),)
     monkeypatch.setattr("ridgeline.graph.nodes.baseline.ensure_covered", lambda *_: None)
-    await search.run(search.context(rounds=2, ideas=1, implementations=1))
+    await search.run(search.context(*models, rounds=2, ideas=1, implementations=1))
     standing = read_standings(search.archive)[-1]
     assert (search.archive.find("profiles", standing.evaluation.key) is not None) == is_profiled
 
@@ -99,12 +100,11 @@ async def test_kernels_that_their_timings_tell_apart_are_not_compared(search: Se
     assert engine.in_search() == []
 
 
-async def test_leaders_are_not_compared_for_the_keyless_model(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ridgeline.graph.search.context.OFFLINE", "scripted")
+async def test_leaders_are_not_compared_for_the_offline_model(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ridgeline.graph.nodes.baseline.ensure_covered", lambda *_: None)
     search.engine = engine = Lucky()
-    search.model = ScriptedModel(kernel=lucky_kernel)
-    await search.run(search.context(rounds=2, ideas=1, implementations=2))
+    model = AskedAtOnce(ScriptedModel(kernel=lucky_kernel), COMPOSER)
+    await search.run(search.context(model, rounds=2, ideas=1, implementations=2))
     assert len(search.archive.candidates(round=1)) == 2
     assert engine.in_search() == []
 

@@ -1,4 +1,4 @@
-"""What the keyless model reads of a user's idea, and what `ridgeline idea` says of it."""
+"""What the offline model reads of a user's idea, and what `ridgeline idea` says of it."""
 
 from __future__ import annotations
 

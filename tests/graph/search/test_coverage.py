@@ -1,4 +1,4 @@
-"""Which problems the keyless model alone is refused for."""
+"""Which problems the offline model alone is refused for."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ SCAN = {
 
 def test_what_is_refused_once_described_is_known_before_a_search_waits_for_it(tmp_path: Path) -> None:
     problem = write_problem(tmp_path, seeds=[])
-    refuses = refuses_uncovered(problem, "cpu", ["offline"])
+    refuses = refuses_uncovered(problem, "cpu", composes_alone=True)
     assert refuses is not None
     assert refuses(target().described(replace(DESCRIPTION, reference_graph=SCAN)))
 
 
-@pytest.mark.parametrize(("models", "seeds"), [(["scripted"], []), (["offline"], ["seeds/*.cpp"])])
+@pytest.mark.parametrize(("composes_alone", "seeds"), [(False, []), (True, ["seeds/*.cpp"])])
 def test_nothing_is_refused_with_another_model_or_with_seed_kernels(
-    models: list[str], seeds: list[str], tmp_path: Path
+    composes_alone: bool, seeds: list[str], tmp_path: Path
 ) -> None:
-    assert refuses_uncovered(write_problem(tmp_path, seeds=seeds), "cpu", models) is None
+    problem = write_problem(tmp_path, seeds=seeds)
+    assert refuses_uncovered(problem, "cpu", composes_alone=composes_alone) is None

@@ -97,6 +97,6 @@ async def test_only_a_replay_knows_of_repairs_that_were_and_says_that_its_record
     branch = first_branch(recorded)
     assert await LiveDecisions().recorded_repair(branch) == (None, False)
     assert await decisions(recorded, is_strict=True).recorded_repair(branch) == (None, False)
-    assert LiveDecisions().why_no_idea(is_keyless=True) == "the offline model had no further idea"
-    assert LiveDecisions().why_no_idea(is_keyless=False) == "no model had a further idea"
-    assert decisions(recorded).why_no_idea(is_keyless=True) == "the recording has no further idea"
+    assert LiveDecisions().why_no_idea(composes_alone=True) == "the offline model had no further idea"
+    assert LiveDecisions().why_no_idea(composes_alone=False) == "no model had a further idea"
+    assert decisions(recorded).why_no_idea(composes_alone=True) == "the recording has no further idea"

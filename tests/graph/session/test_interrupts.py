@@ -122,7 +122,7 @@ async def test_a_request_answered_by_a_file_is_found_when_the_host_goes_on_witho
     async with open_context(options(tmp_path, search=ONE_ROUND), engine=MemoryEngine(), models=[model]) as context:
         graph = host(context, InMemorySaver())
         await graph.ainvoke({"max_rounds": 1}, THREAD)
-        mailbox = context.journalled_models.later.mailbox
+        mailbox = context.later.mailbox
         mailbox.answer(mailbox.find("r1:ideate:0"), ideas("alpha").encode())
         await graph.ainvoke(None, THREAD)
         assert len(await waiting_in(graph)) == 4

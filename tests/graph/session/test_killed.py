@@ -99,7 +99,7 @@ def test_killed_search_resumes_with_no_reply_asked_twice_and_no_evaluation_run_t
 def _finished(run_dir: Path) -> tuple[set[str], set[tuple[str, str]]]:
     """Return the prompts' hashes of calls that have their reply, and the measurements of finished evaluations."""
     with Archive.open(run_dir, create=False) as archive:
-        prompts = {call["prompt_sha256"] for call in Journal(archive).calls("finished")}
+        prompts = {call.prompt_sha256 for call in Journal(archive).calls("finished")}
         ids = [e.candidate_id for e in archive.evaluations() if e.candidate_id.startswith("r")]
     return prompts, {(task, candidate_id) for candidate_id in ids for task in ("VerifyTask", "BenchmarkTask")}
 

@@ -85,7 +85,7 @@ def _paid_prompts(run_dir: Path) -> set[str]:
     """Return the prompts' hashes of calls whose reply, or whose answer as it arrived, is stored."""
     with Archive.open(run_dir, create=False) as archive:
         calls, texts = Journal(archive).calls(), KeptTexts(archive)
-        return {c["prompt_sha256"] for c in calls if c["state"] == "finished" or texts.unread_answer(c["call_id"])}
+        return {c.prompt_sha256 for c in calls if c.state == "finished" or texts.unread_answer(c.call_id)}
 
 
 def _measured(folder: Path) -> Counter[tuple[str, str]]:

@@ -30,7 +30,7 @@ def test_the_clients_of_a_search_have_its_timeout_attempts_and_limits(
         is_local=False
     )
     for model in search.models:
-        policy, chat = model._policy, model._chat  # type: ignore[attr-defined]
+        policy, chat = model.model._policy, model.model._chat  # type: ignore[attr-defined]
         assert (policy.timeout_s, policy.attempts, policy.max_reply_chars) == (20.0, 2, 5000)
         assert 9000 in (getattr(chat, "max_tokens", None), getattr(chat, "max_output_tokens", None))
         assert 20.0 in (getattr(chat, "request_timeout", None), getattr(chat, "timeout", None))

@@ -25,7 +25,8 @@ from ridgeline.checkpoints.recording.file import read_recording, write_recording
 from ridgeline.checkpoints.result import build_result, read_schema
 from ridgeline.graph import cli
 from ridgeline.graph.models.failures import ModelUnavailable
-from ridgeline.graph.session import machine
+from ridgeline.graph.models.search_model import AskedAtOnce
+from ridgeline.graph.session import beginning, machine
 from ridgeline.graph.session import options as options_module
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search
@@ -89,7 +90,7 @@ async def test_two_replays_of_a_file_decide_as_the_recorded_search_did(
     for place, name in [(machine, "target_of"), (machine, "check_machine"), (machine, "open_engine")]:
         monkeypatch.setattr(place, name, is_missing)
     monkeypatch.setattr(options_module, "check_machine", is_missing)
-    monkeypatch.setattr(options_module, "target_of", is_missing)
+    monkeypatch.setattr(beginning, "target_of", is_missing)
     results = [await run_search(replay(file, tmp_path / name)) for name in ("first", "second")]
     first, second, original = (decisions(run) for run in (tmp_path / "first", tmp_path / "second", recorded))
     assert first == second
@@ -168,9 +169,8 @@ async def test_a_call_that_was_not_recorded_stops_a_strict_replay_or_goes_to_a_n
             engine=MemoryEngine(),
         )
     other, events = ScriptedModel("other:model"), list[Any]()
-    from ridgeline.graph.session import replaying
 
-    monkeypatch.setattr(replaying, "make_models", lambda names, **_: [other])
+    monkeypatch.setattr(beginning, "make_models", lambda names, **_: [AskedAtOnce(other)])
     resumed = SearchRequest(run_dir=tmp_path / "again", resume=True, replay_else="other:model")
     result = await run_search(resumed, engine=MemoryEngine(), on_event=events.append)
     assert (result.state, result.rounds) == ("finished", 4)

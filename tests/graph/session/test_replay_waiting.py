@@ -54,7 +54,7 @@ def measured_anew(recorded: Path, run_dir: Path, **fields: Any) -> SearchRequest
 def calls_of(run: Path) -> dict[str, str]:
     """Return the model of each call by its id."""
     with Archive.open_read_only(run) as archive:
-        return {call["call_id"]: call["model"] for call in Journal(archive).calls()}
+        return {call.call_id: call.model for call in Journal(archive).calls()}
 
 
 def expect_third_round_elsewhere(recorded: Path, run: Path, asked: str) -> Counter[str]:

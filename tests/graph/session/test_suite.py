@@ -85,7 +85,7 @@ def test_a_refused_and_a_failed_problem_are_rows_and_the_suite_goes_on(problems:
         new_suite(folder, [str(problems)], {})
 
 
-def test_a_problem_that_the_keyless_model_does_not_cover_is_a_row_and_a_missing_key_is_not(
+def test_a_problem_that_the_offline_model_does_not_cover_is_a_row_and_a_missing_key_is_not(
     problems: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "suite"
@@ -147,7 +147,7 @@ CHILD = """
 import asyncio, contextlib, os, sys
 from pathlib import Path
 import ridgeline.graph.session.machine as machine
-import ridgeline.graph.session.options as options
+import ridgeline.graph.session.beginning as beginning
 from ridgeline.graph.cli import main
 from ridgeline.tools.errors import BadReferenceError
 from tests.graph.memory_engine import MemoryEngine
@@ -173,7 +173,7 @@ async def opened(*_, log, **__):
 
 
 machine.open_engine = opened
-options.make_models = lambda *_, **__: [ScriptedModel()]
+beginning.make_models = lambda *_, **__: [ScriptedModel()]
 sys.exit(main())
 """
 
@@ -222,11 +222,13 @@ def test_a_suite_killed_and_interrupted_ends_as_one_that_was_not(problems: Path,
         assert sum(n - 1 for n in timed.values()) <= 2, "only what was in flight at a kill is timed again"
 
 
-KEYLESS_CHILD = """
+OFFLINE_CHILD = """
 import contextlib, dataclasses, sys
 import ridgeline.graph.session.machine as machine
-import ridgeline.graph.session.options as options
+import ridgeline.graph.session.beginning as beginning
 from ridgeline.graph.cli import main
+from ridgeline.graph.models.requests import COMPOSER
+from ridgeline.graph.models.search_model import AskedAtOnce
 from tests.graph.memory_engine import DESCRIPTION, MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
@@ -253,12 +255,12 @@ async def opened(*_, **__):
 
 
 machine.open_engine = opened
-options.make_models = lambda *_, **__: [ScriptedModel("offline")]
+beginning.make_models = lambda *_, **__: [AskedAtOnce(ScriptedModel("offline"), COMPOSER)]
 sys.exit(main())
 """
 
 
-def test_keyless_suite_goes_on_after_a_problem_it_does_not_cover_and_tries_that_one_again(
+def test_offline_suite_goes_on_after_a_problem_it_does_not_cover_and_tries_that_one_again(
     problems: Path, tmp_path: Path
 ) -> None:
     for seed in problems.glob("level1/*/seeds/*"):
@@ -268,7 +270,7 @@ def test_keyless_suite_goes_on_after_a_problem_it_does_not_cover_and_tries_that_
     begin, resume = (str(problems), "--bank", "none", "--out", "runs/suite"), ("--resume", "runs/suite")
     contents = []
     for words in (begin, resume):
-        returncode, output, errors = ended(KEYLESS_CHILD, "suite", "--plain", "--json", *words, cwd=tmp_path)
+        returncode, output, errors = ended(OFFLINE_CHILD, "suite", "--plain", "--json", *words, cwd=tmp_path)
         assert returncode == 0, errors
         contents.append(json.loads(output))
         assert [row["state"] for row in contents[-1]["problems"]] == ["finished", "refused", "finished"], errors

@@ -17,8 +17,8 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.search.rounds.stop_rules import Stop, tell_stop
 from ridgeline.graph.session import last_record
 from ridgeline.graph.session.session import run_search
+from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import SearchOutcome
-from ridgeline.tools.threads import run_whole
 
 from .test_session import options
 
@@ -98,7 +98,7 @@ async def test_a_step_that_is_cancelled_while_it_stores_ends_when_it_has_stored(
     other = sqlite3.connect(search.archive.path, isolation_level=None)
     try:
         other.execute("BEGIN IMMEDIATE")
-        step = asyncio.create_task(tell_stop(context, Stop(SearchOutcome.BUDGET, "the budget is spent")))
+        step = asyncio.create_task(tell_stop(context.archive, Stop(SearchOutcome.BUDGET, "the budget is spent")))
         await asyncio.sleep(0.05)
         step.cancel()
         await asyncio.sleep(0.05)

@@ -9,8 +9,10 @@ import pytest
 from tests.graph.cli.commands.show_words import asked_for
 from tests.graph.conftest import Search
 
-from ridgeline.checkpoints.run_record import KEYLESS, RunRecord
+from ridgeline.checkpoints.run_record import OFFLINE, RunRecord
 from ridgeline.graph.cli.commands.show import execute
+from ridgeline.graph.models.requests import COMPOSER
+from ridgeline.graph.models.search_model import AskedAtOnce
 from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.results import Evaluation, Profile, StageTime
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
@@ -84,11 +86,11 @@ async def test_the_profile_of_a_winner_is_its_certificates_where_the_search_made
     search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, left_out: str | None, why: str
 ) -> None:
     if left_out is None:
-        monkeypatch.setattr("ridgeline.graph.search.context.OFFLINE", "scripted")
         monkeypatch.setattr("ridgeline.graph.nodes.baseline.ensure_covered", lambda *_: None)
     settings = {"rounds": 1, "without": [left_out] if left_out else []}
-    output = await search.run(search.context(**settings))
-    models = (KEYLESS,) if left_out is None else ("scripted",)
+    model = AskedAtOnce(search.model, COMPOSER if left_out is None else None)
+    output = await search.run(search.context(model, **settings))
+    models = (OFFLINE,) if left_out is None else ("scripted",)
     search.archive.save_run(RunRecord(problem={"name": "toy"}, settings=settings, models=models))
     assert output["certified"]
     again = search.archive.evaluation(output["best_id"], Purpose.CERTIFY)

@@ -25,6 +25,7 @@ from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.result import BestKernel
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.cli.view.board import Board
 from ridgeline.graph.cli.view.lines import plain_line
@@ -207,7 +208,12 @@ def test_a_search_that_ended_shows_the_kernel_that_it_chose_and_notes_are_no_war
     board.apply(round_started(1))
     board.apply(done("r1i0v0", 2.5))
     board.apply({"event": "note", "message": "nothing is certified"})
-    board.settle("finished", {"id": "r1i1v0a0", "speedup": 2.0, "speedup_ci95": [1.9, 2.1], "median_ms": 5.0})
+    best = BestKernel(
+        id="r1i1v0a0", idea="one pass", origin="model", round=1, source_path="best.cpp", speedup=2.0,
+        speedup_ci95=[1.9, 2.1], speedup_vs_best=2.0, baselines_failed=[], speedup_vs_seed=None,
+        speedup_vs_seed_ci95=None, median_ms=5.0, reference_ms=10.0, precision_class="fp32", labels=[],
+    )  # fmt: skip
+    board.settle("finished", best)
     text = "\n".join(drawn(board, width=100))
     assert "2.00x eager (1.90 to 2.10)" in text and "r1i1v0a0" in text and "ranks behind" not in text
     assert re.search(r"note +nothing is certified", text) and "warning" not in text

@@ -15,19 +15,17 @@ from typing import Any
 import pytest
 from tests.graph.loopback import Answer
 from tests.graph.loopback_batches import BatchServer, Held, LostAnswer, serve_batches
-from tests.graph.models.asked import FAST, IDEAS, KERNEL
+from tests.graph.models.asked import FAST, IDEAS, KERNEL, journalled
 from tests.graph.requests_made import ideation, kernel
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.batched_calls import BatchedCalls
 from ridgeline.checkpoints.calls.journal import Journal
-from ridgeline.graph.models.allowance import Allowance
 from ridgeline.graph.models.batch import batches as batches_module
 from ridgeline.graph.models.batch.batches import Batches
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.journalled import JournalledModels
-from ridgeline.graph.models.later_replies import LaterReplies, ReplyPending, Waiting
-from ridgeline.graph.models.mailbox.mailbox import Mailbox
+from ridgeline.graph.models.later_replies import ReplyPending, Waiting
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.models.registry import make_model
 from ridgeline.problems.model_calls import PriceSettings
@@ -90,13 +88,8 @@ def session(
     pool = ModelPool([make_model(name, prices=prices, policy=FAST)])
     with Archive.open(folder / "archive.sqlite") as archive:
         journal = Journal(archive)
-        allowance = Allowance(journal, budget, wall_used_s=lambda: wall_used_s)
-        batches = Batches(journal, allowance, pool.find)
-        mailbox = Mailbox(journal)
-        waiting = Waiting(is_parking=parks)
-        later = LaterReplies(mailbox=mailbox, batches=batches, journal=journal, allowance=allowance, waiting=waiting)
-        models = JournalledModels(pool, journal, allowance, later=later)
-        yield Session(name, models, journal, batches, BatchedCalls(journal))
+        models, later = journalled(pool, journal, budget, wall_used_s=wall_used_s, waiting=Waiting(is_parking=parks))
+        yield Session(name, models, journal, later.batches, BatchedCalls(journal))
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -8,21 +8,29 @@ from typing import Any
 import pytest
 from tests.graph.requests_made import ideation, kernel
 
+from ridgeline.checkpoints.calls.journal import Call
 from ridgeline.checkpoints.recording.recording import question_of
 from ridgeline.graph.models.mailbox.answers import RefusedAnswer, read_answer, read_value
 from ridgeline.graph.models.mailbox.document import document_of
-from ridgeline.graph.models.mailbox.request import WaitingRequest, stem_of, stored_request
 from ridgeline.graph.models.prompts import render_request
 from ridgeline.graph.models.replies import read_ideas, read_kernel
 from ridgeline.graph.models.requests import own_part
+from ridgeline.graph.models.waiting_request import WaitingRequest, stem_of, stored_request
 
 IDEA = {"title": "One pass", "mechanism": "keeps the row in registers", "category": "memory_access"}
 
 
+def call_of(call_id: str, request: dict[str, Any]) -> Call:
+    return Call(
+        call_id=call_id, state="waiting", model="mailbox", prompt_sha256="", request=request, error="", sent=1,
+        began_at="2026-01-01T00:00:00.000Z", ended_at=None, latency_s=None, input_tokens=0, output_tokens=0, usd=0.0,
+        unpriced=0,
+    )  # fmt: skip
+
+
 def waiting(request: Any, call_id: str = "r1i0v0a0:write") -> WaitingRequest:
     stored = stored_request(request)
-    call = {"call_id": call_id, "model": "mailbox", "began_at": "2026-01-01T00:00:00.000Z", "error": ""}
-    return WaitingRequest.from_call({**call, "request": json.loads(json.dumps(stored))}, render_request(request))
+    return WaitingRequest.from_call(call_of(call_id, json.loads(json.dumps(stored))), render_request(request))
 
 
 KERNEL, IDEAS = waiting(kernel()), waiting(ideation(), "r1:ideate:0")
@@ -177,8 +185,7 @@ def test_a_request_that_waits_keeps_what_it_asks() -> None:
 def test_a_request_of_an_earlier_version_waits_on_without_edits() -> None:
     stored = stored_request(kernel())
     del stored["bases"]
-    call = {"call_id": "r1i0v0a0:write", "model": "mailbox", "began_at": "2026-01-01T00:00:00.000Z", "error": ""}
-    request = WaitingRequest.from_call({**call, "request": stored}, "the prompt")
+    request = WaitingRequest.from_call(call_of("r1i0v0a0:write", stored), "the prompt")
     assert read_kernel(read_answer(request, b"int a;", "cpp").text).source == "int a;"
     with pytest.raises(RefusedAnswer, match="no source to edit here"):
         read_answer(request, EDITS.encode(), "md")

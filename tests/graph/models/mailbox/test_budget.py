@@ -7,13 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.graph.models.asked import journalled
 from tests.graph.requests_made import kernel
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
-from ridgeline.graph.models.allowance import Allowance
-from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.graph.models.pool import ModelPool
@@ -29,7 +28,7 @@ async def test_a_request_waits_past_a_budget_of_tokens_and_of_time(name: str, tm
     with Archive.open(tmp_path / "archive.sqlite") as archive:
         journal, budget = Journal(archive), Budget(tokens=1, usd=0.001, wall_s=1)
         pool = ModelPool([LaterModel(name=name)])
-        models = JournalledModels(pool, journal, Allowance(journal, budget, wall_used_s=lambda: 2.0))
+        models = journalled(pool, journal, budget, wall_used_s=2.0)[0]
         asked = asyncio.create_task(models.write(ID, name, kernel()))
         while not journal.ids("waiting"):
             await asyncio.sleep(0.02)
@@ -43,7 +42,7 @@ async def test_tokens_that_an_answer_states_leave_less_room_for_the_other_models
     with Archive.open(tmp_path / "archive.sqlite") as archive:
         journal = Journal(archive)
         pool = ModelPool([LaterModel(name="mailbox"), ScriptedModel("other")])
-        models = JournalledModels(pool, journal, Allowance(journal, Budget(tokens=1000)))
+        models = journalled(pool, journal, Budget(tokens=1000))[0]
         request = Mailbox(journal).post(ID, LaterModel(name="mailbox"), kernel(), prompt="write", sha256="of write")
         assert request is not None
         Mailbox(journal).answer(request, json.dumps(ANSWER).encode())

@@ -21,7 +21,7 @@ from ridgeline.graph.models.mailbox.answers import RefusedAnswer
 from ridgeline.graph.models.mailbox.folder import SETTLED_S, Folder
 from ridgeline.graph.models.mailbox.mailbox import MOST_REFUSALS, Mailbox
 from ridgeline.graph.models.mailbox.model import LaterModel
-from ridgeline.graph.models.mailbox.request import WaitingRequest
+from ridgeline.graph.models.waiting_request import WaitingRequest
 from ridgeline.problems.model_calls import PriceSettings
 from ridgeline.tools.errors import RunError
 
@@ -64,13 +64,13 @@ def test_a_posted_request_waits_with_its_file_and_is_posted_once(run: Run) -> No
     assert f"write {ID}" in document
     run.mailbox.post(ID, LaterModel(name="mailbox"), kernel(), prompt="another prompt", sha256="bb")
     (call,) = run.journal.calls("waiting")
-    assert (run.mailbox.find(ID).prompt, call["sent"]) == (f"write {ID}", 1)
+    assert (run.mailbox.find(ID).prompt, call.sent) == (f"write {ID}", 1)
 
 
 def test_a_prompt_is_kept_once_in_the_table_of_all_models_prompts(run: Run) -> None:
     (call,) = run.journal.calls("waiting")
-    assert KeptTexts(run.journal.archive).prompt(call["prompt_sha256"]) == f"write {ID}"
-    assert f"write {ID}" not in json.dumps(call["request"])
+    assert KeptTexts(run.journal.archive).prompt(call.prompt_sha256) == f"write {ID}"
+    assert f"write {ID}" not in json.dumps(call.request)
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,7 @@ class SlowClock(OneDevice):
     context: Any = None
 
     def _describe(self, _: Any) -> Description:
-        return dataclasses.replace(DESCRIPTION, reference_graph=None)  # the seed kernel keeps a keyless search going
+        return dataclasses.replace(DESCRIPTION, reference_graph=None)  # the seed kernel keeps an offline search going
 
     async def spend(self) -> None:
         self.context.working.started_s -= 60.0

@@ -7,10 +7,10 @@ from tests.candidates import candidate_of
 from tests.graph.memory_engine import DESCRIPTION, MemoryEngine, target
 
 from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.engines.steps import STEPS, Measured, Step, take_steps
 from ridgeline.tools.records.keys import evaluation_key
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
-from ridgeline.tools.steps import STEPS, Measured, Step, take_steps
 
 PROBLEM = target().described(DESCRIPTION)
 

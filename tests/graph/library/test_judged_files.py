@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.graph.search.judging.judged_files import read_sources
+from ridgeline.graph.library.judged_files import read_sources
 from ridgeline.tools.errors import ProblemError
 
 

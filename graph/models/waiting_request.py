@@ -13,6 +13,7 @@ from ridgeline.graph.models.replies import kernel_schema, wire_schema
 from ridgeline.graph.models.requests import IdeaList, IdeationRequest, KernelRequest, own_part
 
 if TYPE_CHECKING:
+    from ridgeline.checkpoints.calls.journal import Call
     from ridgeline.problems.model_calls import PriceSettings
 
 
@@ -67,24 +68,24 @@ class WaitingRequest:
         }
 
     @classmethod
-    def from_call(cls, call: Mapping[str, Any], prompt: str) -> WaitingRequest:
+    def from_call(cls, call: Call, prompt: str) -> WaitingRequest:
         """Return the request of a waiting call, as `Journal.calls` gives it, with the prompt of its hash.
 
         Raises:
             KeyError, TypeError, ValueError: the stored request is not what `stored_request` made.
         """
-        stored = call["request"]
+        stored = call.request
         return cls(
-            id=call["call_id"],
+            id=call.call_id,
             purpose=Asked(stored["purpose"]),
-            model=call["model"],
-            asked_at=call["began_at"],
+            model=call.model,
+            asked_at=call.began_at,
             prompt=prompt,
             schema=dict(stored["schema"]),
             language=str(stored["language"]),
             price=stored.get("price"),
             bases=tuple(stored.get("bases", ())),
-            refused=call["error"],
+            refused=call.error,
         )
 
 

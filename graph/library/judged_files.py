@@ -17,11 +17,11 @@ from ridgeline.checkpoints.result import evaluation_line
 from ridgeline.graph.search.judging.given_kernels import given_kernel
 from ridgeline.problems.files import read_text
 from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask
+from ridgeline.tools.engines.steps import take_further, take_steps
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
-from ridgeline.tools.steps import take_further, take_steps
 from ridgeline.tools.wording import option
 
 if TYPE_CHECKING:
