@@ -28,7 +28,7 @@ from .trick import Case, Form, Stage, compared
 ROOT = HERE.parent.parent
 PROBLEMS = (
     "bounded", "derived", "double", "drawn", "edge", "given", "grouped", "hidden", "linear", "loaded", "mapped", "paired",
-    "pooled", "several", "sized",
+    "pooled", "several", "sized", "spread", "uneven",
 )  # fmt: skip
 CASES = cases(Form.C)
 LIKE_EACH = 2
