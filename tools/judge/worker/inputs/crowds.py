@@ -109,7 +109,10 @@ def _crowded_high(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
     if tensor.is_floating_point():
         is_largest.scatter_(-1, _two_places(tensor, generator), value=False)
     largest = tensor.max()
-    return torch.where(is_largest, _with_few_bits(largest) if tensor.is_floating_point() else largest, tensor)
+    if tensor.is_floating_point():
+        largest = _with_few_bits(largest)
+        tensor = tensor.clamp(max=largest)  # what is hardly above it would be all that differs among the largest of a row
+    return torch.where(is_largest, largest, tensor)
 
 
 def _two_places(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
