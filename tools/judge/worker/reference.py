@@ -87,6 +87,8 @@ class Reference:
         lazy = [n for n, t in model.named_parameters() if isinstance(t, torch.nn.parameter.UninitializedParameter)]
         if lazy:
             raise BadReferenceError.of_text(f"parameter {lazy[0]} has no shape yet: give its lazy module a size")
+        self.frozen = frozenset(n for n, p in model.named_parameters() if not p.requires_grad)
+        """The parameters that no training changes."""
         return model.eval().requires_grad_(False)
 
     def _place_model(self) -> None:

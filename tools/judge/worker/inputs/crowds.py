@@ -16,12 +16,14 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     is_symmetric,
     range_of_whole,
 )
-from ridgeline.tools.judge.worker.inputs.transforms import random_index
-from ridgeline.tools.judge.worker.inputs.variation import Way, with_its_rows
+from ridgeline.tools.judge.worker.inputs.transforms import random_index, two_places
+from ridgeline.tools.judge.worker.inputs.variation import Way, row_axis, with_its_rows
 from ridgeline.tools.records.trial_names import CROWDED, CROWDED_HIGH
 
 _CROWDED = 15 / 16
 """Largest share of the elements of a row that are made one number; in one secret row all may be."""
+_FURTHER = 2.0
+"""How much further from zero the smallest number is than the largest, to be the one that most are."""
 _LESS_HIGH = 1 / 4
 """Part of that share by which rows, and columns, around the largest number have less at most."""
 _OWN_ROWS = 1 / 2
@@ -32,7 +34,8 @@ def ways_to_crowd(trial: str, tensor: torch.Tensor, *, is_alike: bool) -> tuple[
     """Return the ways to make most of an input's numbers one of them, the widest first; none where structure forbids it.
 
     Of whole numbers that are always alike that is their lowest, which is valid in the place of any; their largest may not
-    be. Floating-point numbers get no row of one alone, whose variance would be a rounding error: two stay as they are.
+    be. No row gets one number alone, whose variance would be a rounding error: two places stay as they are, but for one row
+    of the whole number nearest to zero, whose mean is exact.
     """
     if tensor.numel() < 2 or (is_mask(tensor) and tensor.dtype != torch.bool and is_symmetric(tensor)):
         return ()
@@ -51,19 +54,20 @@ def ways_to_crowd(trial: str, tensor: torch.Tensor, *, is_alike: bool) -> tuple[
 
 def _ways_of_masks(mask: torch.Tensor) -> tuple[Way, ...]:
     """Return the ways to make rows of a mask mostly set or clear: one of them wholly clear and one wholly set, or either."""
-    wholly = ((0, 1), (1,), (0,), ()) if mask.dim() > 1 and mask.shape[:-1].numel() > 1 else ((),)
+    wholly = ((0, 1), (1,), (0,), ()) if mask.numel() > mask.shape[row_axis(mask)] else ((),)
     return tuple(functools.partial(_crowded_mask, wholly=each) for each in wholly)
 
 
 def _crowded_mask(mask: torch.Tensor, generator: torch.Generator, *, wholly: tuple[int, ...]) -> torch.Tensor:
     """Return a mask whose rows are mostly set or mostly clear, and secret ones wholly so."""
-    is_set = mask != 0
+    axis = row_axis(mask)
+    is_set = (mask != 0).movedim(axis, -1).contiguous()
     changed = with_its_rows(_crowded(is_set, generator, has_row=False, has_lowest=False), is_set)
     rows = changed.view(-1, changed.shape[-1])
     places = torch.randperm(len(rows), generator=generator, device=generator.device)
     for place, value in zip(places, wholly, strict=False):
         rows[place] = bool(value)
-    return changed.to(mask.dtype)
+    return changed.movedim(-1, axis).to(mask.dtype).contiguous()
 
 
 def _has_structure(tensor: torch.Tensor) -> bool:
@@ -85,8 +89,10 @@ def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool,
     shares = torch.rand((*tensor.shape[:-1], 1), generator=generator, device=generator.device)
     most = _CROWDED * (1 - shares * shares) if tensor.dim() > 1 else _CROWDED
     is_one = torch.rand(tensor.shape, generator=generator, device=generator.device) < most
+    if tensor.dtype != torch.bool:
+        is_one.scatter_(-1, two_places(tensor, generator), value=False)
     if tensor.is_floating_point():
-        is_one.scatter_(-1, _two_places(tensor, generator), value=False)
+        value = _with_few_bits(value, tensor)
     changed = torch.where(is_one, value, tensor)
     if has_row:
         changed[random_index(tensor.shape[:-1], generator)] = _nearest_to_zero(tensor)
@@ -96,8 +102,8 @@ def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool,
 def _crowded_high(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return numbers that are mostly the largest of them all, in every row and column, to another share in each.
 
-    Means with one share would be nearly one number, of which last bits decide the rest. Of floating-point numbers the
-    largest has eight significant bits: with one rounding error of nearly all, a sum would be as far off as a single one.
+    Where the smallest is much further from zero, it is that. Means with one share would be nearly one number, of which last
+    bits decide the rest.
     """
     shape = tensor.shape if tensor.dim() > 1 else (1, *tensor.shape)
     row, column = (
@@ -105,28 +111,28 @@ def _crowded_high(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
         for each in ((*shape[:-1], 1), shape[-1:])
     )
     most = (_CROWDED * row * column).view(tensor.shape)
-    is_largest = torch.rand(tensor.shape, generator=generator, device=generator.device) < most
+    is_end = torch.rand(tensor.shape, generator=generator, device=generator.device) < most
+    if tensor.dtype == torch.bool:
+        return tensor | is_end
+    is_end.scatter_(-1, two_places(tensor, generator), value=False)
+    low, high = tensor.min(), tensor.max()
+    end = torch.where(-low.double() > _FURTHER * high.double(), low, high)
     if tensor.is_floating_point():
-        is_largest.scatter_(-1, _two_places(tensor, generator), value=False)
-    largest = tensor.max()
-    if tensor.is_floating_point():
-        largest = _with_few_bits(largest)
-        tensor = tensor.clamp(max=largest)  # what is hardly above it would be all that differs among the largest of a row
-    return torch.where(is_largest, largest, tensor)
+        end = _with_few_bits(end, tensor)
+        # what is hardly beyond it would be all that differs among the largest of a row
+        tensor = torch.where(end < 0, tensor.clamp(min=end), tensor.clamp(max=end))
+    return torch.where(is_end, end, tensor)
 
 
-def _two_places(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return two secret places of each row."""
-    width, rows = tensor.shape[-1], (*tensor.shape[:-1], 1)
-    first = torch.randint(width, rows, generator=generator, device=generator.device)
-    away = torch.randint(1, max(2, width), rows, generator=generator, device=generator.device)
-    return torch.cat((first, (first + away) % width), -1)
+def _with_few_bits(value: torch.Tensor, within: torch.Tensor) -> torch.Tensor:
+    """Return the next number towards zero of three significant bits; the number itself where that is beyond all of `within`.
 
-
-def _with_few_bits(value: torch.Tensor) -> torch.Tensor:
-    """Return the next number below, or equal, of eight significant bits."""
+    Sums and products of such numbers are exact. Where most terms are one number, all would have one rounding error, and a
+    sum in one lane be as far off as a single term.
+    """
     mantissa, exponent = torch.frexp(value.double())
-    return torch.ldexp(torch.floor(mantissa * 2**8) / 2**8, exponent).to(value.dtype)
+    short = torch.ldexp(torch.trunc(mantissa * 2**3) / 2**3, exponent).to(value.dtype)
+    return torch.where((short < within.min()) | (short > within.max()), value, short)
 
 
 def _nearest_to_zero(tensor: torch.Tensor) -> torch.Tensor:

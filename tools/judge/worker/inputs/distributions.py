@@ -124,12 +124,8 @@ class Distributed:
     traits: tuple[Traits, ...]
     generator: Callable[[str], torch.Generator]
     wholly: frozenset[int]  # the inputs of which no part may be of another draw
-    lifts: Mapping[int, int] = field(
-        default_factory=dict
-    )  # inputs of whole numbers that are lifted, with their largest
-    crowds: Mapping[str, Mapping[int, Way]] = field(
-        default_factory=dict
-    )  # inputs that become mostly one number, by trial
+    lifts: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # whole numbers that are lifted, with their ends
+    crowds: Mapping[str, Mapping[int, Way]] = field(default_factory=dict)  # inputs that become mostly one, by trial
 
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
@@ -146,7 +142,7 @@ class Distributed:
             if i in crowds:
                 view.copy_(crowds[i](view, self.generator(f"{index}:{i}:crowded")))
             if i in self.lifts and kind.distribution is Distribution.BLOCKED:
-                lift_whole(view, self.generator(f"{index}:{i}"), high=self.lifts[i])
+                lift_whole(view, self.generator(f"{index}:{i}"), ends=self.lifts[i])
             if _is_changed(i, traits, kind):
                 self._change(view, traits, kind.distribution, self.generator(f"{index}:{i}"))
 

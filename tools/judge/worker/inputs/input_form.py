@@ -8,7 +8,13 @@ from typing import Self
 import torch
 
 from ridgeline.tools.judge.worker.inputs.padding import are_padded
-from ridgeline.tools.judge.worker.inputs.structure import are_distinct, common_order, have_same_values, is_mask
+from ridgeline.tools.judge.worker.inputs.structure import (
+    are_distinct,
+    are_permuted_rows,
+    common_order,
+    have_same_values,
+    is_mask,
+)
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
 
@@ -20,7 +26,7 @@ class InputForm:
     is_mask: bool
     order: int  # of every row, see `order_of`; 0: none, or it is a mask
     is_whole: bool  # integers and bools
-    is_distinct: bool  # whole numbers none of which occurs twice
+    is_distinct: bool  # whole numbers none of which occurs twice, or a permutation in each row
     is_permuted: bool  # such numbers, the same ones in every draw, in no order
     is_padded: bool  # floating-point numbers and zeros at places that differ between draws
 
@@ -30,7 +36,7 @@ class InputForm:
         is_both_mask = is_mask(first) and is_mask(second)
         order = 0 if is_both_mask else common_order(first, second)
         is_whole = not first.is_floating_point()
-        is_distinct = is_whole and are_distinct(first)
+        is_distinct = is_whole and (are_distinct(first) or (are_permuted_rows(first) and are_permuted_rows(second)))
         return cls(
             is_alike=equal_bits(first, second),
             is_mask=is_both_mask,

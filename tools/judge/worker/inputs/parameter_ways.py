@@ -14,7 +14,14 @@ from dataclasses import dataclass
 import torch
 
 from ridgeline.tools.judge.worker.inputs.permutations import mixed_up, with_two_exchanged
-from ridgeline.tools.judge.worker.inputs.structure import are_distinct, in_order, is_binary, mirrored, order_of
+from ridgeline.tools.judge.worker.inputs.structure import (
+    are_distinct,
+    are_permuted_rows,
+    in_order,
+    is_binary,
+    mirrored,
+    order_of,
+)
 from ridgeline.tools.judge.worker.inputs.transforms import random_index, with_one_slice
 from ridgeline.tools.judge.worker.inputs.variation import (
     FACTORS,
@@ -37,6 +44,8 @@ _RANK = (
     32  # of what is added to a definite matrix: a product of such matrices takes no time beside the reference's work
 )
 _ROUNDING = 64  # last bits by which the halves of a symmetric matrix may differ
+_OFTEN_CROWDED = 1 / 4  # of the draws of whole numbers
+_CROWDED = 15 / 16  # of the places of such a draw
 _ADDED = 0.5  # ... whose diagonal is this share of the mean diagonal element
 
 
@@ -50,16 +59,16 @@ class ParameterWay:
     is_free: bool = False  # values of any size around the tensor's own, not within a bound
 
 
-def ways_at_first(tensor: torch.Tensor, *, is_buffer: bool) -> tuple[ParameterWay, ...]:
+def ways_at_first(tensor: torch.Tensor, *, is_buffer: bool, stays_in_order: bool) -> tuple[ParameterWay, ...]:
     """Return the ways that are known without looking at floating values closely: random ones; those of whole numbers.
 
-    Buffers in order stay so: edges and levels are sought by bisection, by what no longer means anything without an order.
-    Parameters do not: training keeps none.
+    What is made in order and not trained stays so: edges and levels are sought by bisection, which means nothing without an
+    order. Training keeps none.
     """
     if tensor.is_floating_point():
         if not _may_be_random(tensor, is_buffer=is_buffer):
             return ()
-        order = order_of(tensor) if is_buffer else 0
+        order = order_of(tensor) if stays_in_order else 0
         return (_in_order(order), *ways_after_random(tensor)) if order else (RANDOM,)
     return _ways_of_whole(tensor) if _is_whole(tensor) else ()
 
@@ -117,8 +126,19 @@ def _ways_of_whole(tensor: torch.Tensor) -> tuple[ParameterWay, ...]:
     ways = ways_to_vary(tensor, order) if tensor.numel() > 1 else ways_below(int(tensor), least=1)
     if order:
         return tuple(map(_wholly, ways))  # a part of another draw would break the order
-    change = with_two_exchanged if are_distinct(tensor) else with_one_slice
+    is_permuted = are_distinct(tensor) or are_permuted_rows(tensor)
+    if ways and tensor.numel() > 1 and not is_permuted:
+        ways = (functools.partial(_often_crowded, way=ways[0]), *ways)
+    change = with_two_exchanged if is_permuted else with_one_slice
     return tuple(ParameterWay(draw=way, with_slice=change, with_element=change) for way in ways)
+
+
+def _often_crowded(tensor: torch.Tensor, generator: torch.Generator, *, way: Way) -> torch.Tensor:
+    """Return another draw, in some of which nearly all numbers are the lowest: groups and bins that hold most places."""
+    changed = way(tensor, generator)
+    is_lowest = torch.rand(tensor.shape, generator=generator, device=generator.device) < _CROWDED
+    is_crowded = torch.rand((), generator=generator, device=generator.device) < _OFTEN_CROWDED
+    return torch.where(is_lowest & is_crowded, tensor.min(), changed)
 
 
 def _randomized(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

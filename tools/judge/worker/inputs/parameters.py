@@ -39,6 +39,7 @@ class ParameterSource:
         defaults: Values,
         *,
         buffers: frozenset[str],
+        untrained: frozenset[str],
         varied: frozenset[str] | None,
         generator: Callable[[str], torch.Generator],
     ) -> None:
@@ -47,16 +48,20 @@ class ParameterSource:
         Args:
             defaults: the values that the model was made with.
             buffers: the names among them that are buffers.
+            untrained: those of parameters that no training changes.
             varied: the names that get other values; None: all.
             generator: makes the generator that belongs to a label.
         """
         self.defaults = defaults
         self._generator = generator
         arguments = {n: t for n, t in defaults.items() if (varied is None or n in varied) and t.numel()}
-        ways = {n: ways_at_first(t, is_buffer=n in buffers) for n, t in arguments.items()}
+        kept_in_order = buffers | untrained
+        ways = {
+            n: ways_at_first(t, is_buffer=n in buffers, stays_in_order=n in kept_in_order) for n, t in arguments.items()
+        }
         self._ways = {n: each for n, each in ways.items() if each}
         self._arguments = tuple(arguments)
-        self._orders = {n: order for n in self._ways if n in buffers and (order := order_of(defaults[n]))}
+        self._orders = {n: order for n in self._ways if n in kept_in_order and (order := order_of(defaults[n]))}
         self._only: frozenset[str] | None = None
 
     @property

@@ -65,6 +65,7 @@ class SecretSource:
         self.weights = ParameterSource(
             {n: t.detach().clone() for n, t in reference.named_tensors().items()},
             buffers=frozenset(n for n, _ in reference.model.named_buffers()),
+            untrained=reference.frozen,
             varied=randomized,
             generator=self._generator,
         )
@@ -75,11 +76,11 @@ class SecretSource:
         self._draws_each: bool | None = None
         self._largest = max(t.numel() for t in first)
         self.lifts = {
-            i: range_of[1]
+            i: range_of
             for i, form in enumerate(self._forms)
             if form.may_be_lifted and (range_of := range_of_whole(first[i])) and first[i].dim()
         }
-        """The inputs of whole numbers that are lifted in blocks, with their largest."""
+        """The inputs of whole numbers that are lifted in blocks, with the ends of their range."""
         self._traits = tuple(Traits.of(t, form.order) for t, form in zip(first, self._forms, strict=True))
         self.crowds: dict[str, Mapping[int, Way]] = {}
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
@@ -148,7 +149,7 @@ class SecretSource:
         """Return the inputs with numbers of their own added to runs of rows and columns: some columns far above others."""
         generator = self._generator(label + ":whole")
         pairs = enumerate(self._transformed(blocked, label))
-        return tuple(lifted_whole(t, generator, high=self.lifts[i]) if i in self.lifts else t for i, t in pairs)
+        return tuple(lifted_whole(t, generator, ends=self.lifts[i]) if i in self.lifts else t for i, t in pairs)
 
     def integers(self, label: str) -> Tensors:
         """Return small whole numbers of the same sign and range as the inputs."""

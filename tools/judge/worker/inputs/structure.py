@@ -75,6 +75,16 @@ def are_distinct(tensor: torch.Tensor) -> bool:
     return tensor.numel() > 1 and torch.unique(tensor).numel() == tensor.numel()
 
 
+def are_permuted_rows(tensor: torch.Tensor) -> bool:
+    """Return whether all rows hold the same distinct numbers, each in an order of its own: a batch of permutations."""
+    if tensor.dim() < 2 or tensor.shape[-1] < _LEAST_ORDERED or tensor.dtype == torch.bool:
+        return False
+    rows = tensor.reshape(-1, tensor.shape[-1])
+    if not are_distinct(rows[0]):
+        return False
+    return bool((rows.sort(-1).values == rows[0].sort().values).all())
+
+
 def in_order(tensor: torch.Tensor, order: int) -> torch.Tensor:
     """Return every row sorted as `order` says; the tensor itself for 0."""
     return tensor.sort(dim=-1, descending=order < 0).values if order else tensor

@@ -31,7 +31,8 @@ _TEETH = 8  # places of a comb, at least
 _LEAST_STRIDE = 1 / 3  # as a power of the longest
 _OF_POWERS = 3 / 4  # of the strides: a power of two, as lanes, threads and channels are
 _LIFTS = (3.0, 9.0)  # times the rms: of a favoured run of columns, and of one column beside that
-_NEAR = 1024  # whole numbers are lifted to within this part of their distance from the largest
+_LEAST_KEPT = 3  # numbers of a row of which two stay as they are
+_NEAR = 1024  # whole numbers are lifted to within this part of their distance from the end
 _OWN_SPIKES = 1 / 4  # of the runs of rows
 
 
@@ -94,11 +95,13 @@ def lift_blocks(
     """Add numbers of their own to runs of rows and to runs of columns (the last dimension), in place.
 
     In every run of rows a further run of columns, of any length, is far above the others, and one column of it as far
-    above that: the same column in most. Half of these runs are combs, whose columns lie a stride apart over the whole
-    row, and so do some rows that are above the others. The rows that this column is the place of favour another one, so
-    that a square matrix mixes slowly. Draws, and all other transforms, are alike at each place: no column is the largest
-    in most rows, large numbers never lie together or in one lane, and a matrix mixes at once. Where no number is
-    negative, none becomes so. Zeros that are structure stay.
+    above that: the same column in most. Another is far below the others, or nearer to zero where no number is negative.
+    Half of these runs are combs, whose columns lie a stride apart over the whole row, and so do some rows that are above
+    the others. The rows that the one column is the place of favour another one, so that a square matrix mixes slowly.
+
+    Draws, and all other transforms, are alike at each place: no column is the largest in most rows, large numbers never lie
+    together or in one lane, and a matrix mixes at once. Where no number is negative, none becomes so. Zeros that are
+    structure stay.
     """
     count, width = view.shape[:-1].numel(), view.shape[-1]
     flat = view.view(count, width) if view.is_contiguous() else view.reshape(count, width).clone()
@@ -106,7 +109,7 @@ def lift_blocks(
     rows, columns = (_runs(size, within, generator) for size, within in ((count, _ROW_RUNS), (width, _COLUMN_RUNS)))
     # one transfer from a GPU for all of them
     draws = torch.rand(
-        4 + len(columns) + 10 * len(rows), generator=generator, device=generator.device, dtype=torch.float64
+        4 + len(columns) + 16 * len(rows), generator=generator, device=generator.device, dtype=torch.float64
     ).tolist()
     draw = iter(draws).__next__
     common = int(width * draw())
@@ -120,6 +123,11 @@ def lift_blocks(
         spike, length = own if is_own else common, min(width, math.ceil(length))
         start = min(max(0, spike - int(length * draw())), width - length)
         flat[first:end] += rms * (low + (1 - low) * draw())
+        lowered, times = _run_or_comb(width, int(width * draw()), math.ceil(width ** draw()), draw), draw()
+        if has_negative:
+            flat[first:end, lowered] -= rms * (least + (most - least) * times)
+        else:
+            flat[first:end, lowered] *= 2 ** -(least + (most - least) * times)
         lifted = _comb(width, spike, draw) if draw() < _COMBS else slice(start, start + length)
         flat[first:end, lifted] += rms * (least + (most - least) * draw())
         flat[first:end, spike] += rms * (least + (most - least) * draw())
@@ -129,31 +137,47 @@ def lift_blocks(
         view.copy_(flat.view(view.shape))
 
 
-def lift_whole(view: torch.Tensor, generator: torch.Generator, *, high: int) -> None:
-    """Bring whole numbers near their largest in a run of columns, or in a comb, of every run of rows, in place.
+def lift_whole(view: torch.Tensor, generator: torch.Generator, *, ends: tuple[int, int]) -> None:
+    """Bring whole numbers near their smallest, and others near their largest, in places of every run of rows, in place.
 
-    They stay within their range, so that labels, pixels and indices remain such.
+    These are a run of columns or a comb. Numbers stay within their range, so that labels, pixels and indices remain such.
+    Two of each row stay as they are: in a row of one number alone the rounding of a mean would decide.
     """
     count, width = view.shape[:-1].numel(), view.shape[-1]
     flat = view.reshape(count, width)
-    rows = _runs(count, _ROW_RUNS, generator)
-    draws = torch.rand(5 * len(rows), generator=generator, device=generator.device, dtype=torch.float64).tolist()
+    rows, kept = _runs(count, _ROW_RUNS, generator), two_places(flat, generator)
+    numbers = flat.gather(-1, kept)
+    draws = torch.rand(10 * len(rows), generator=generator, device=generator.device, dtype=torch.float64).tolist()
     draw = iter(draws).__next__
     for first, end in rows:
-        place, length = int(width * draw()), math.ceil(width ** draw())
-        start = min(place, width - length)
-        part = flat[first:end, _comb(width, place, draw) if draw() < _COMBS else slice(start, start + length)]
-        below = torch.div(high - part.long(), _NEAR, rounding_mode="floor")
-        part.copy_((high - below).to(part.dtype))
+        for bound in ends:
+            part = flat[first:end, _run_or_comb(width, int(width * draw()), math.ceil(width ** draw()), draw)]
+            part.copy_((bound - torch.div(bound - part.long(), _NEAR, rounding_mode="trunc")).to(part.dtype))
+    flat.scatter_(-1, kept, numbers)
     if flat.data_ptr() != view.data_ptr():
         view.copy_(flat.view(view.shape))
 
 
-def lifted_whole(tensor: torch.Tensor, generator: torch.Generator, *, high: int) -> torch.Tensor:
+def lifted_whole(tensor: torch.Tensor, generator: torch.Generator, *, ends: tuple[int, int]) -> torch.Tensor:
     """Return whole numbers lifted in blocks: see `lift_whole`."""
     changed = tensor.clone()
-    lift_whole(changed, generator, high=high)
+    lift_whole(changed, generator, ends=ends)
     return changed
+
+
+def two_places(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return two secret places of each row (the last dimension), none of rows of less than three."""
+    width, rows = tensor.shape[-1], (*tensor.shape[:-1], 1)
+    first = torch.randint(width, rows, generator=generator, device=generator.device)
+    if width < _LEAST_KEPT:
+        return first[..., :0]
+    away = torch.randint(1, width, rows, generator=generator, device=generator.device)
+    return torch.cat((first, (first + away) % width), -1)
+
+
+def _run_or_comb(width: int, place: int, length: int, draw: Callable[[], float]) -> slice:
+    """Return a run of places of this length at most from a given one on, or about as often a comb through it."""
+    return _comb(width, place, draw) if draw() < _COMBS else slice(min(place, width - length), place + length)
 
 
 def _comb(size: int, place: int, draw: Callable[[], float]) -> slice:

@@ -15,6 +15,7 @@ import torch
 from ridgeline.tools.judge.worker.inputs.permutations import exchanged, exchanged_in_rows, mixed_up
 from ridgeline.tools.judge.worker.inputs.structure import (
     are_distinct,
+    are_permuted_rows,
     common_order,
     has_structural_zeros,
     is_mask,
@@ -84,7 +85,7 @@ def ways_beyond(draws: tuple[torch.Tensor, torch.Tensor]) -> tuple[Way, ...]:
     if order:
         return _redrawn_ways(first, order)
     lowest = min(int(first.min()), int(second.min()))
-    is_structured = are_distinct(first) or order_of(first) != 0
+    is_structured = are_distinct(first) or are_permuted_rows(first) or order_of(first) != 0
     bounds = sorted({low for low in (0, 1, -(-lowest // 2)) if low < lowest}) if not is_structured else ()
     return tuple(functools.partial(_some_lowered, low=low) for low in bounds)
 
@@ -138,6 +139,8 @@ def _ways_of_integers(tensor: torch.Tensor) -> tuple[Way, ...]:
         return ways_below(low, least=0 if tensor.numel() > 1 else 1)  # 0 of a count may leave nothing to compute
     if are_distinct(tensor):
         return (exchanged, exchanged_in_rows, mixed_up)
+    if are_permuted_rows(tensor):
+        return (exchanged_in_rows,)
     return functools.partial(lowered, low=low), _lowered_by_one
 
 
@@ -162,6 +165,11 @@ def _with_one(tensor: torch.Tensor, value: float, generator: torch.Generator) ->
     return flat.view(tensor.shape)
 
 
+def row_axis(mask: torch.Tensor) -> int:
+    """Return the last dimension of more than one place: a mask may end in ones, to be broadcast."""
+    return next((axis for axis in reversed(range(mask.dim())) if mask.shape[axis] > 1), -1)
+
+
 def with_its_rows(changed: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Return a changed mask whose rows are all set, or all clear, only where they were so before.
 
@@ -169,8 +177,9 @@ def with_its_rows(changed: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """
     if mask.dim() == 0:
         return changed
-    is_lost = (changed.all(-1, keepdim=True) & ~mask.all(-1, keepdim=True)) | (
-        mask.any(-1, keepdim=True) & ~changed.any(-1, keepdim=True)
+    axis = row_axis(mask)
+    is_lost = (changed.all(axis, keepdim=True) & ~mask.all(axis, keepdim=True)) | (
+        mask.any(axis, keepdim=True) & ~changed.any(axis, keepdim=True)
     )
     return torch.where(is_lost, mask, changed)
 

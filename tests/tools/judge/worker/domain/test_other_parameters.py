@@ -260,12 +260,15 @@ def test_a_parameter_that_loses_the_gpu_is_left_out_the_next_time(monkeypatch: p
     assert not found.settled().not_varied and found.changed_share("weight") == 1 and found.changed_share("rate") > 0
 
 
+@pytest.mark.parametrize(
+    "made", ["register_buffer('levels', LEVELS)", "levels = nn.Parameter(LEVELS, requires_grad=False)"]
+)
 @pytest.mark.parametrize("sign", [1, -1])
-def test_levels_in_a_buffer_stay_in_order_and_one_made_a_parameter_does_not(sign: int) -> None:
+def test_levels_that_are_not_trained_stay_in_order_and_trained_ones_do_not(sign: int, made: str) -> None:
     """What is sought by bisection among levels that no order holds together depends on the way it is sought."""
     levels = f"{sign} * torch.linspace(0.01, 0.9, 12)"
     found = Found(
-        f"self.register_buffer('levels', {levels}); self.weight = nn.Parameter({levels})",
+        f"self.{made}; self.weight = nn.Parameter({levels})".replace("LEVELS", levels),
         "return torch.bucketize(x, self.levels) + 0 * self.weight.sum()",
     )
     assert not found.settled().not_varied
@@ -276,3 +279,14 @@ def test_levels_in_a_buffer_stay_in_order_and_one_made_a_parameter_does_not(sign
         assert all(order_of(each) == sign for each in (drawn["levels"], signed["levels"], placed))
         assert int((placed != drawn["levels"]).sum()) == 1 and found.changed_share("levels", label) == 1
         assert (signed["levels"] * sign < 0).any() and order_of(drawn["weight"]) == 0
+
+
+def test_whole_numbers_of_a_buffer_are_nearly_all_the_lowest_in_some_draws() -> None:
+    """Room for what is usual in each group is too little then."""
+    found = Found(
+        "self.register_buffer('groups', torch.randint(0, 8, (32,)))",
+        "return torch.zeros(8, 4).index_add(0, self.groups, x)",
+    )
+    assert not found.settled().not_varied
+    crowded = [int((found.weights.random(str(i))["groups"] == 0).sum()) > 24 for i in range(60)]
+    assert 5 < sum(crowded) < 30

@@ -134,3 +134,20 @@ def test_whole_numbers_that_the_reference_refuses_lifted_are_named_and_the_other
     assert BLOCKED in found.domain.names and "blocked labels" in found.domain.skipped
     x, labels = found.source.blocked("a")
     assert float(x.max()) > 8 and int((labels == 99).sum(-1).max()) < 30
+
+
+@pytest.mark.parametrize("draw", ["randn", "rand"])
+def test_the_smallest_lie_together_in_some_sets_too(draw: str) -> None:
+    hidden = 0
+    for seed in range(40):
+        generator = torch.Generator().manual_seed(seed)
+        x = -blocked(getattr(torch, draw)(64, 8192, generator=generator), torch.Generator().manual_seed(seed))
+        smallest = x.view(64, -1, 256).topk(5).values.flatten(1).topk(8).values
+        hidden += torch.equal(smallest, x.topk(8).values)
+    assert hidden <= 12  # of 40
+
+
+def test_no_row_of_whole_numbers_is_lifted_to_one_alone() -> None:
+    found = made("scores", "torch.randint(0, 1000, (8192, 28), dtype=torch.int32)", "return scores * 2.0")
+    for scores in lifted(found, 1):
+        assert int((scores >= 998).sum()) > 4000 and not bool((scores == scores[:, :1]).all(-1).any())

@@ -66,3 +66,11 @@ def test_exchanged_places_are_a_permutation_always_another_one(way, shape: tuple
     for seed in range(20):
         other = way(given, torch.Generator().manual_seed(seed))
         assert torch.equal(other.flatten().sort().values, given.flatten()) and not torch.equal(other, given)
+
+
+@pytest.mark.parametrize("ids", ["torch.rand(16, 64).argsort(1)", "torch.arange(64).repeat(16, 1).flip(1)"])
+def test_rows_that_are_permutations_each_stay_so_in_every_trial(ids: str) -> None:
+    found = made("x, ids", f"torch.randn(16, 64), {ids}", "return x.gather(1, ids.argsort(1))")
+    for trial in found.domain.names:
+        rows = found.book.contents.of(trial)[0][1]
+        assert torch.equal(rows.sort(1).values, torch.arange(64).expand(16, 64)), trial
