@@ -55,3 +55,8 @@ def test_published_kernel_that_is_turned_down_is_a_row_that_says_why(monkeypatch
     assert sound == f"| sound | ok | 2.0e-04 | tf32 | 0.250 | 8.500 | 34.02x | {labels} | 0.327 |"
     assert turned_down == f"| refused | {words} | - | - | - | 8.500 / - | - | - | - |"
     assert unmeasured == f"| unmeasured | {words} | - | - | - | - | - | - | - |"
+
+
+def test_published_kernel_that_passes_has_its_gain_in_the_place_of_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    *_, passed = with_figures(monkeypatch, {"sound": JUDGED}).outside().splitlines()
+    assert passed == "| cuda-l1 | sound | ok | 34.02x eager of its class |"

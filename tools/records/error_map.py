@@ -31,6 +31,10 @@ FIGURE_WORDS: Mapping[Measure, str] = {
 }
 
 
+UNBOUNDED = 1e300
+"""The figure of an error over nothing: JSON has no infinity."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitUse(Record):
     """One figure of a comparison beside its limit."""
@@ -42,7 +46,9 @@ class LimitUse(Record):
     @property
     def factor(self) -> float:
         """Return figure / limit, more than 1 beyond the limit; a limit of 0 counts as the smallest number."""
-        return min(self.figure / max(self.limit, 1e-300), 1e300) if not math.isnan(self.figure) else 1e300
+        if math.isnan(self.figure):
+            return UNBOUNDED
+        return min(self.figure / max(self.limit, 1 / UNBOUNDED), UNBOUNDED)
 
     @property
     def is_within(self) -> bool:
@@ -51,6 +57,8 @@ class LimitUse(Record):
 
     def in_words(self) -> str:
         """Return "a row's error 3e-4, gate 4e-5 (7.5 x)"; no factor over a gate of 0 or where it says nothing."""
+        if self.figure >= UNBOUNDED:
+            return f"{FIGURE_WORDS[self.measure]} beyond all bounds, gate {self.limit:.2g}"
         factor = f" ({_factor_words(self.factor)} x)" if self.limit > 0 and self.factor < 1e6 else ""
         return f"{FIGURE_WORDS[self.measure]} {self.figure:.2g}, gate {self.limit:.2g}{factor}"
 

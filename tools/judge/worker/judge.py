@@ -67,6 +67,7 @@ from ridgeline.tools.judge.worker.modes import ReferenceModes
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.renewal import Renewal, slowdown_of
 from ridgeline.tools.judge.worker.user_code import contents_may_be_refused
+from ridgeline.tools.records.error_map import UNBOUNDED
 from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import SkippedTrial
@@ -336,7 +337,7 @@ class Judge:
         self._renewal.forget()
         self._book.place_parameters(case.parameters)
         grade = self._examiner.grade_reference(self._modes.prepare(request.mode, case.inputs))
-        return ModeReady(rel_error=min(grade.errors.overall, 1e300), measured=grade.measured)
+        return ModeReady(rel_error=min(grade.errors.overall, UNBOUNDED), measured=grade.measured)
 
     def loop(self, request: Loop) -> Looped:
         """Time the reference over rotating sets."""

@@ -38,6 +38,7 @@ from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.modelnew.tensor_bits import copied_bits, equal_bits
+from ridgeline.tools.records.error_map import UNBOUNDED
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.trial_names import NOMINAL
@@ -190,7 +191,7 @@ class Examiner:
             return missing
         differences = [compare(o, expect(s.clone())) for o, s in zip(outputs, self._snapshot, strict=True)]
         worst = max(d.errors.overall for d in differences)
-        return Different(difference=min(worst, 1e300), graded=self._graded(case, outputs))
+        return Different(difference=min(worst, UNBOUNDED), graded=self._graded(case, outputs))
 
     def changed(self, set_index: int) -> bool:
         """Return whether a set's outputs differ from the copy kept by `examine`, in any bit."""
@@ -297,4 +298,4 @@ def _trial(name: str, grade: Grade) -> Trial:
 
 def _finite(value: float) -> float:
     """JSON has no infinity."""
-    return min(value, 1e300) if not math.isnan(value) else 1e300
+    return min(value, UNBOUNDED) if not math.isnan(value) else UNBOUNDED

@@ -34,8 +34,8 @@ def ways_to_crowd(trial: str, tensor: torch.Tensor, *, is_alike: bool) -> tuple[
     """Return the ways to make most of an input's numbers one of them, the widest first; none where structure forbids it.
 
     Of whole numbers that are always alike that is their lowest, which is valid in the place of any; their largest may not
-    be. No row gets one number alone, whose variance would be a rounding error: two places stay as they are, but for one row
-    of the whole number nearest to zero, whose mean is exact.
+    be. Along no dimension is there one number alone, whose variance would be a rounding error: two places stay as they are,
+    but for a row and a column of the whole number nearest to zero, whose mean is exact.
     """
     if tensor.numel() < 2 or (is_mask(tensor) and tensor.dtype != torch.bool and is_symmetric(tensor)):
         return ()
@@ -78,7 +78,8 @@ def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool,
     """Return numbers that are mostly a secret one, or the lowest, in each row to another share.
 
     In about half of the rows it is one of the row's own: else that of all rows is above 0, or not, by chance. With
-    `has_row` a secret row holds the number nearest to zero alone: a row without variance, whose mean is exact.
+    `has_row` a secret row, and a place of every row, hold the number nearest to zero alone: without variance, but with an
+    exact mean.
     """
     value = tensor.min() if has_lowest else tensor[random_index(tensor.shape, generator)]
     if tensor.dim() > 1 and not has_lowest:
@@ -90,13 +91,21 @@ def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool,
     most = _CROWDED * (1 - shares * shares) if tensor.dim() > 1 else _CROWDED
     is_one = torch.rand(tensor.shape, generator=generator, device=generator.device) < most
     if tensor.dtype != torch.bool:
-        is_one.scatter_(-1, two_places(tensor, generator), value=False)
+        _keep_some(is_one, generator)
     if tensor.is_floating_point():
         value = _with_few_bits(value, tensor)
     changed = torch.where(is_one, value, tensor)
     if has_row:
-        changed[random_index(tensor.shape[:-1], generator)] = _nearest_to_zero(tensor)
+        nearest = _nearest_to_zero(tensor)
+        changed[random_index(tensor.shape[:-1], generator)] = nearest
+        changed[(slice(None), *random_index(tensor.shape[1:], generator))] = nearest
     return changed
+
+
+def _keep_some(is_changed: torch.Tensor, generator: torch.Generator) -> None:
+    """Leave two places unchanged along each dimension: of one number alone the variance is a rounding error."""
+    for dim in range(is_changed.dim()):
+        is_changed.scatter_(dim, two_places(is_changed, generator, dim), value=False)
 
 
 def _crowded_high(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -114,7 +123,7 @@ def _crowded_high(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
     is_end = torch.rand(tensor.shape, generator=generator, device=generator.device) < most
     if tensor.dtype == torch.bool:
         return tensor | is_end
-    is_end.scatter_(-1, two_places(tensor, generator), value=False)
+    _keep_some(is_end, generator)
     low, high = tensor.min(), tensor.max()
     end = torch.where(-low.double() > _FURTHER * high.double(), low, high)
     if tensor.is_floating_point():

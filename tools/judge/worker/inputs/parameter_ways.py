@@ -44,7 +44,7 @@ _RANK = (
     32  # of what is added to a definite matrix: a product of such matrices takes no time beside the reference's work
 )
 _ROUNDING = 64  # last bits by which the halves of a symmetric matrix may differ
-_OFTEN_CROWDED = 1 / 4  # of the draws of whole numbers
+_OFTEN_CROWDED = 1 / 2  # of the draws of whole numbers
 _CROWDED = 15 / 16  # of the places of such a draw
 _ADDED = 0.5  # ... whose diagonal is this share of the mean diagonal element
 

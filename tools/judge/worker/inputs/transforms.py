@@ -13,7 +13,7 @@ import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric, mirrored
-from ridgeline.tools.judge.worker.inputs.symmetry import along_a_line, with_one_pair
+from ridgeline.tools.judge.worker.inputs.symmetry import along_a_line, near_links, with_one_pair
 
 _ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
 _INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
@@ -31,7 +31,7 @@ _TEETH = 8  # places of a comb, at least
 _LEAST_STRIDE = 1 / 3  # as a power of the longest
 _OF_POWERS = 3 / 4  # of the strides: a power of two, as lanes, threads and channels are
 _LIFTS = (3.0, 9.0)  # times the rms: of a favoured run of columns, and of one column beside that
-_LEAST_KEPT = 3  # numbers of a row of which two stay as they are
+_LEAST_KEPT = 8  # numbers of a row, or along another dimension, of which two stay as they are
 _NEAR = 1024  # whole numbers are lifted to within this part of their distance from the end
 _OWN_SPIKES = 1 / 4  # of the runs of rows
 
@@ -78,9 +78,11 @@ def whole_range(low: float, high: float) -> tuple[int, int]:
 
 
 def blocked(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return the tensor lifted in blocks: see `lift_blocks`. A mask stays, a symmetric matrix keeps neighbours alone."""
-    if tensor.dim() == 0 or tensor.numel() == 0 or is_binary(tensor):
+    """Return the tensor lifted in blocks: see `lift_blocks`. A symmetric matrix keeps neighbours alone, other masks stay."""
+    if tensor.dim() == 0 or tensor.numel() == 0:
         return tensor
+    if is_binary(tensor):
+        return near_links(tensor, generator) if is_symmetric(tensor) else tensor
     if is_symmetric(tensor):
         return along_a_line(tensor, generator)
     changed = tensor.clone()
@@ -94,10 +96,10 @@ def lift_blocks(
 ) -> None:
     """Add numbers of their own to runs of rows and to runs of columns (the last dimension), in place.
 
-    In every run of rows a further run of columns, of any length, is far above the others, and one column of it as far
-    above that: the same column in most. Another is far below the others, or nearer to zero where no number is negative.
-    Half of these runs are combs, whose columns lie a stride apart over the whole row, and so do some rows that are above
-    the others. The rows that the one column is the place of favour another one, so that a square matrix mixes slowly.
+    In every run of rows a further run of columns, up to half of them, is far above the others, and one column of it as far
+    above that: the same column in most. Others are as far below, or nearer to zero where no number is negative. Half of
+    these runs are combs, whose columns lie a stride apart over the whole row, and so do some rows that are above the
+    others. The rows that the one column is the place of favour another one, so that a square matrix mixes slowly.
 
     Draws, and all other transforms, are alike at each place: no column is the largest in most rows, large numbers never lie
     together or in one lane, and a matrix mixes at once. Where no number is negative, none becomes so. Zeros that are
@@ -109,28 +111,26 @@ def lift_blocks(
     rows, columns = (_runs(size, within, generator) for size, within in ((count, _ROW_RUNS), (width, _COLUMN_RUNS)))
     # one transfer from a GPU for all of them
     draws = torch.rand(
-        4 + len(columns) + 16 * len(rows), generator=generator, device=generator.device, dtype=torch.float64
+        5 + len(columns) + 20 * len(rows), generator=generator, device=generator.device, dtype=torch.float64
     ).tolist()
     draw = iter(draws).__next__
-    common = int(width * draw())
+    commons = {sign: int(width * draw()) for sign in (-1, 1)}
     low = -1.0 if has_negative else 0.0
     for first, end in columns:
         flat[:, first:end] += rms * (low + (1 - low) * draw())
     least, most = _LIFTS
     flat[_comb(count, int(count * draw()), draw)] += rms * least
     for first, end in rows:
-        is_own, own, length = draw() < _OWN_SPIKES or first <= common < end, int(width * draw()), width ** draw()
-        spike, length = own if is_own else common, min(width, math.ceil(length))
-        start = min(max(0, spike - int(length * draw())), width - length)
         flat[first:end] += rms * (low + (1 - low) * draw())
-        lowered, times = _run_or_comb(width, int(width * draw()), math.ceil(width ** draw()), draw), draw()
-        if has_negative:
-            flat[first:end, lowered] -= rms * (least + (most - least) * times)
-        else:
-            flat[first:end, lowered] *= 2 ** -(least + (most - least) * times)
-        lifted = _comb(width, spike, draw) if draw() < _COMBS else slice(start, start + length)
-        flat[first:end, lifted] += rms * (least + (most - least) * draw())
-        flat[first:end, spike] += rms * (least + (most - least) * draw())
+        for sign, common in commons.items():
+            is_own, own = draw() < _OWN_SPIKES or first <= common < end, int(width * draw())
+            spike = own if is_own else common
+            for places in (_run_or_comb(width, spike, draw), slice(spike, spike + 1)):
+                times = least + (most - least) * draw()
+                if sign > 0 or has_negative:
+                    flat[first:end, places] += sign * rms * times
+                else:
+                    flat[first:end, places] *= 2**-times
     if was_zero is not None:
         flat[was_zero] = 0
     if flat.data_ptr() != view.data_ptr():
@@ -147,11 +147,11 @@ def lift_whole(view: torch.Tensor, generator: torch.Generator, *, ends: tuple[in
     flat = view.reshape(count, width)
     rows, kept = _runs(count, _ROW_RUNS, generator), two_places(flat, generator)
     numbers = flat.gather(-1, kept)
-    draws = torch.rand(10 * len(rows), generator=generator, device=generator.device, dtype=torch.float64).tolist()
+    draws = torch.rand(12 * len(rows), generator=generator, device=generator.device, dtype=torch.float64).tolist()
     draw = iter(draws).__next__
     for first, end in rows:
         for bound in ends:
-            part = flat[first:end, _run_or_comb(width, int(width * draw()), math.ceil(width ** draw()), draw)]
+            part = flat[first:end, _run_or_comb(width, int(width * draw()), draw)]
             part.copy_((bound - torch.div(bound - part.long(), _NEAR, rounding_mode="trunc")).to(part.dtype))
     flat.scatter_(-1, kept, numbers)
     if flat.data_ptr() != view.data_ptr():
@@ -165,19 +165,23 @@ def lifted_whole(tensor: torch.Tensor, generator: torch.Generator, *, ends: tupl
     return changed
 
 
-def two_places(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return two secret places of each row (the last dimension), none of rows of less than three."""
-    width, rows = tensor.shape[-1], (*tensor.shape[:-1], 1)
-    first = torch.randint(width, rows, generator=generator, device=generator.device)
-    if width < _LEAST_KEPT:
-        return first[..., :0]
-    away = torch.randint(1, width, rows, generator=generator, device=generator.device)
-    return torch.cat((first, (first + away) % width), -1)
+def two_places(tensor: torch.Tensor, generator: torch.Generator, dim: int = -1) -> torch.Tensor:
+    """Return two secret places of each row (the last dimension), or along another one; none of less than eight."""
+    size = tensor.shape[dim]
+    lines = list(tensor.shape)
+    lines[dim] = 1
+    first = torch.randint(size, lines, generator=generator, device=generator.device)
+    if size < _LEAST_KEPT:
+        return first.narrow(dim, 0, 0)
+    away = torch.randint(1, size, lines, generator=generator, device=generator.device)
+    return torch.cat((first, (first + away) % size), dim)
 
 
-def _run_or_comb(width: int, place: int, length: int, draw: Callable[[], float]) -> slice:
-    """Return a run of places of this length at most from a given one on, or about as often a comb through it."""
-    return _comb(width, place, draw) if draw() < _COMBS else slice(min(place, width - length), place + length)
+def _run_or_comb(width: int, place: int, draw: Callable[[], float]) -> slice:
+    """Return a run of places, of half of them at most, or a comb about as often: with a given place among them."""
+    length = math.ceil(max(1.0, width / 2) ** draw())
+    start = min(max(0, place - int(length * draw())), width - length)
+    return _comb(width, place, draw) if draw() < _COMBS else slice(start, start + length)
 
 
 def _comb(size: int, place: int, draw: Callable[[], float]) -> slice:

@@ -125,7 +125,7 @@ def test_whole_numbers_hold_their_largest_together_within_their_range() -> None:
         for scores in lifted(found, seed):
             assert int(scores.min()) >= 0 and int(scores.max()) < 1 << 24
             hidden += torch.equal(five_of_each_block(scores), scores.topk(8).values)
-    assert torch.equal(five_of_each_block(given), given.topk(8).values) and hidden <= 6  # of 20
+    assert torch.equal(five_of_each_block(given), given.topk(8).values) and hidden <= 9  # of 20
 
 
 def test_whole_numbers_that_the_reference_refuses_lifted_are_named_and_the_others_are_lifted() -> None:

@@ -100,3 +100,13 @@ def test_a_symmetric_matrix_links_neighbours_alone_in_blocks_and_stays_definite(
         assert torch.equal(lined, lined.mT) and torch.equal(lined.diagonal(), affinity.diagonal())
         assert float(torch.linalg.eigvalsh(lined)[0]) >= float(torch.linalg.eigvalsh(affinity)[0]) - 1e-12
         assert left_out(lined) > 0.01
+
+
+def test_links_of_a_graph_lead_to_neighbours_alone_and_none_is_lost() -> None:
+    drawn = (torch.rand(128, 128, generator=torch.Generator().manual_seed(1)) < 0.1).float()
+    links = ((drawn + drawn.mT) > 0).float().fill_diagonal_(0)
+    assert left_out(links) < 1e-5
+    for seed in range(8):
+        near = blocked(links, torch.Generator().manual_seed(seed))
+        assert torch.equal(near, near.mT) and bool((near <= links).all()) and bool((near.sum(-1) > 0).all())
+        assert left_out(near) > 0.01
