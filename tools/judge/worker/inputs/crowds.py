@@ -98,7 +98,8 @@ def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool,
     if has_row:
         nearest = _nearest_to_zero(tensor)
         changed[random_index(tensor.shape[:-1], generator)] = nearest
-        changed[(slice(None), *random_index(tensor.shape[1:], generator))] = nearest
+        column: tuple[slice | int, ...] = (slice(None), *random_index(tensor.shape[1:], generator))
+        changed[column] = nearest
     return changed
 
 

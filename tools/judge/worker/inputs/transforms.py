@@ -27,6 +27,7 @@ _HANDFUL = 16  # places of a whole tensor, from one on
 _ROW_RUNS = (8, 16)  # where there are as many rows
 _COLUMN_RUNS = (2, 4)
 _COMBS = 1 / 2  # of the runs of columns: with a stride
+_AT_HOME = 1 / 2  # of the sets, of square matrices
 _TEETH = 8  # places of a comb, at least
 _LEAST_STRIDE = 1 / 3  # as a power of the longest
 _OF_POWERS = 3 / 4  # of the strides: a power of two, as lanes, threads and channels are
@@ -99,7 +100,8 @@ def lift_blocks(
     In every run of rows a further run of columns, up to half of them, is far above the others, and one column of it as far
     above that: the same column in most. Others are as far below, or nearer to zero where no number is negative. Half of
     these runs are combs, whose columns lie a stride apart over the whole row, and so do some rows that are above the
-    others. The rows that the one column is the place of favour another one, so that a square matrix mixes slowly.
+    others. The rows that the one column is the place of favour another one, so that a square matrix mixes slowly. In half
+    of the sets each run of its rows favours its own columns instead, none above the others: it mixes slowly without a peak.
 
     Draws, and all other transforms, are alike at each place: no column is the largest in most rows, large numbers never lie
     together or in one lane, and a matrix mixes at once. Where no number is negative, none becomes so. Zeros that are
@@ -111,7 +113,7 @@ def lift_blocks(
     rows, columns = (_runs(size, within, generator) for size, within in ((count, _ROW_RUNS), (width, _COLUMN_RUNS)))
     # one transfer from a GPU for all of them
     draws = torch.rand(
-        5 + len(columns) + 20 * len(rows), generator=generator, device=generator.device, dtype=torch.float64
+        6 + len(columns) + 20 * len(rows), generator=generator, device=generator.device, dtype=torch.float64
     ).tolist()
     draw = iter(draws).__next__
     commons = {sign: int(width * draw()) for sign in (-1, 1)}
@@ -120,8 +122,12 @@ def lift_blocks(
         flat[:, first:end] += rms * (low + (1 - low) * draw())
     least, most = _LIFTS
     flat[_comb(count, int(count * draw()), draw)] += rms * least
+    is_at_home = draw() < _AT_HOME and view.dim() > 1 and view.shape[-2] == width
     for first, end in rows:
         flat[first:end] += rms * (low + (1 - low) * draw())
+        if is_at_home:
+            flat[first:end, first % width : first % width + end - first] += rms * (least + (most - least) * draw())
+            continue
         for sign, common in commons.items():
             is_own, own = draw() < _OWN_SPIKES or first <= common < end, int(width * draw())
             spike = own if is_own else common
