@@ -18,6 +18,7 @@ import torch
 
 from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.inputs.lifts import lift_blocks, lift_whole
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS
 from ridgeline.tools.judge.worker.inputs.structure import (
     has_structural_zeros,
@@ -28,14 +29,7 @@ from ridgeline.tools.judge.worker.inputs.structure import (
 )
 from ridgeline.tools.judge.worker.inputs.symmetry import along_a_line
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
-from ridgeline.tools.judge.worker.inputs.transforms import (
-    lift_blocks,
-    lift_whole,
-    outlier_values,
-    parts,
-    row_scales,
-    whole_range,
-)
+from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, parts, row_scales, whole_range
 from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.records.trial_names import CROWDS
 

@@ -22,6 +22,7 @@ from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.inputs.crowds import ways_to_crowd
 from ridgeline.tools.judge.worker.inputs.distributions import Distributed, SetKind, Traits
 from ridgeline.tools.judge.worker.inputs.input_ways import Change, InputWays
+from ridgeline.tools.judge.worker.inputs.lifts import blocked, lifted_whole
 from ridgeline.tools.judge.worker.inputs.parameters import SMALL, ParameterSource
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
 from ridgeline.tools.judge.worker.inputs.structure import in_order, range_of_whole
@@ -35,8 +36,6 @@ from ridgeline.tools.judge.worker.inputs.timed_sets import (
     finite_in_both,
 )
 from ridgeline.tools.judge.worker.inputs.transforms import (
-    blocked,
-    lifted_whole,
     row_scaled,
     shifted,
     whole_numbers,

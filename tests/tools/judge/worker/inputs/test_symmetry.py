@@ -6,8 +6,9 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import N_SETS, made
 
+from ridgeline.tools.judge.worker.inputs.lifts import blocked
 from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, with_secret_pairs
-from ridgeline.tools.judge.worker.inputs.transforms import blocked, with_one_run
+from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 
 SIZE = 1024
 COVARIANCE = f"torch.exp(-(torch.arange({SIZE}.)[:, None] - torch.arange({SIZE}.)).abs() / 64)"

@@ -10,7 +10,7 @@ from tests.tools.judge.worker.grading.judged import Judged
 from tests.tools.judge.worker.made import Made, made
 
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
-from ridgeline.tools.judge.worker.inputs.transforms import blocked
+from ridgeline.tools.judge.worker.inputs.lifts import blocked
 from ridgeline.tools.records.trial_names import NOMINAL
 
 BLOCKED = "blocked"
