@@ -15,9 +15,10 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     is_mask,
     is_symmetric,
     range_of_whole,
+    row_axis,
 )
 from ridgeline.tools.judge.worker.inputs.transforms import random_index, two_places
-from ridgeline.tools.judge.worker.inputs.variation import Way, row_axis, with_its_rows
+from ridgeline.tools.judge.worker.inputs.variation import Way, with_its_rows
 from ridgeline.tools.records.trial_names import CROWDED, CROWDED_HIGH
 
 _CROWDED = 15 / 16

@@ -50,7 +50,8 @@ def lift_blocks(
     above that: the same column in most. Others are as far below, or nearer to zero where no number is negative. Half of
     these runs are combs, whose columns lie a stride apart over the whole row, and so do some rows that are above the
     others. The rows that the one column is the place of favour another one, so that a square matrix mixes slowly. In half
-    of the sets each run of its rows favours its own columns instead, none above the others: it mixes slowly without a peak.
+    of the sets each run of its rows favours its own columns instead, or shuns them, none more than the others: it mixes
+    slowly without a peak.
 
     Draws, and all other transforms, are alike at each place: no column is the largest in most rows, large numbers never lie
     together or in one lane, and a matrix mixes at once. Where no number is negative, none becomes so. Zeros that are
@@ -75,21 +76,27 @@ def lift_blocks(
     for first, end in rows:
         flat[first:end] += rms * (low + (1 - low) * draw())
         if is_at_home:
-            flat[first:end, first % width : first % width + end - first] += rms * (least + (most - least) * draw())
+            home = flat[first:end, first % width : first % width + end - first]
+            _push(home, 1 if draw() < 1 / 2 else -1, least + (most - least) * draw(), rms, has_negative=has_negative)
             continue
         for sign, common in commons.items():
             is_own, own = draw() < _OWN_SPIKES or first <= common < end, int(width * draw())
             spike = own if is_own else common
             for places in (_run_or_comb(width, spike, draw), slice(spike, spike + 1)):
                 times = least + (most - least) * draw()
-                if sign > 0 or has_negative:
-                    flat[first:end, places] += sign * rms * times
-                else:
-                    flat[first:end, places] *= 2**-times
+                _push(flat[first:end, places], sign, times, rms, has_negative=has_negative)
     if was_zero is not None:
         flat[was_zero] = 0
     if flat.data_ptr() != view.data_ptr():
         view.copy_(flat.view(view.shape))
+
+
+def _push(part: torch.Tensor, sign: int, times: float, rms: float, *, has_negative: bool) -> None:
+    """Lift numbers by so many times the rms, or lower them: towards zero where none is negative, by as many powers of two."""
+    if sign > 0 or has_negative:
+        part += sign * rms * times
+    else:
+        part *= 2**-times
 
 
 def lift_whole(view: torch.Tensor, generator: torch.Generator, *, ends: tuple[int, int]) -> None:

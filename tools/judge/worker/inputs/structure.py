@@ -75,6 +75,11 @@ def are_distinct(tensor: torch.Tensor) -> bool:
     return tensor.numel() > 1 and torch.unique(tensor).numel() == tensor.numel()
 
 
+def row_axis(mask: torch.Tensor) -> int:
+    """Return the last dimension of more than one place: a mask may end in ones, to be broadcast."""
+    return next((axis for axis in reversed(range(mask.dim())) if mask.shape[axis] > 1), -1)
+
+
 def are_permuted_rows(tensor: torch.Tensor) -> bool:
     """Return whether all rows hold the same distinct numbers, each in an order of its own: a batch of permutations."""
     if tensor.dim() < 2 or tensor.shape[-1] < _LEAST_ORDERED or tensor.dtype == torch.bool:

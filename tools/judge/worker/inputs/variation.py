@@ -22,6 +22,7 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     is_symmetric,
     mirrored,
     order_of,
+    row_axis,
 )
 from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, scaled_in_pairs, with_secret_pairs
 from ridgeline.tools.judge.worker.inputs.transforms import few_or_many
@@ -163,11 +164,6 @@ def _with_one(tensor: torch.Tensor, value: float, generator: torch.Generator) ->
     flat = tensor.reshape(-1)
     flat[torch.randint(flat.numel(), (1,), generator=generator, device=generator.device)] = value
     return flat.view(tensor.shape)
-
-
-def row_axis(mask: torch.Tensor) -> int:
-    """Return the last dimension of more than one place: a mask may end in ones, to be broadcast."""
-    return next((axis for axis in reversed(range(mask.dim())) if mask.shape[axis] > 1), -1)
 
 
 def with_its_rows(changed: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
