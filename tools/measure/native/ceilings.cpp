@@ -153,13 +153,15 @@ int main(int argc, char** argv) {
     madvise(memory, largest, MADV_HUGEPAGE);
     auto* vectors = static_cast<Vector*>(memory);
     write_all(vectors, largest / sizeof(Vector));
-    printf("{\"threads\": %d, \"fma_gflops\": %.6g, \"bandwidth\": [", omp_get_max_threads(), fma_gflops());
+    double gflops = fma_gflops();  // and again after each size: a host that takes the cores away does so for a tenth of a second
+    printf("{\"threads\": %d, \"bandwidth\": [", omp_get_max_threads());
     for (size_t i = 0; i < totals.size(); ++i) {
         printf("%s{\"bytes\": %zu", i ? ", " : "", totals[i]);
         for (const Way& way : kWays) printf(", \"%s\": %.6g", way.name, fastest_gbps(way, vectors, totals[i], seconds));
         printf("}");
+        gflops = std::max(gflops, fma_gflops());
     }
-    printf("]}\n");
+    printf("], \"fma_gflops\": %.6g}\n", gflops);
     fflush(stdout);
     return sink == 12345.0f;
 }
