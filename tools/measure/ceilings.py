@@ -19,7 +19,7 @@ from ridgeline.tools.records.vocabulary import PrecisionClass
 
 logger = logger_of(__name__)
 
-CEILINGS_VERSION = 2
+CEILINGS_VERSION = 3
 """Part of the cached file: raise it when the probe measures differently; files of another version are measured anew."""
 _RATES = ("read", "read_streaming", "write", "write_streaming", "copy", "copy_streaming")
 
