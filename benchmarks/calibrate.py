@@ -219,18 +219,18 @@ def _nothing(device: Device) -> Iterator[tuple[Sandbox, Any, JudgeProcess]]:
 
 
 async def run(names: list[str], device: Device, repeats: int) -> None:
-    """Measure and write each entry."""
-    engine = LocalEngine()
-    try:
-        for name in names:
-            started = time.perf_counter()
+    """Measure and write each entry, each with an engine of its own: two judges' tensors need not fit the device at once."""
+    for name in names:
+        started = time.perf_counter()
+        engine = LocalEngine()
+        try:
             figures = await MEASUREMENTS[name](Bench(engine=engine, device=device, repeats=repeats))
-            spent = {"seconds": time.perf_counter() - started, "load_average": os.getloadavg()[1]}
-            entry = {"measured": provenance(), **spent, **figures}
-            merge_result(f"calibration-{device.kind.value}", {name: entry}, device=device)
-            print(f"{name}: {entry}", flush=True)
-    finally:
-        await engine.aclose()
+        finally:
+            await engine.aclose()
+        spent = {"seconds": time.perf_counter() - started, "load_average": os.getloadavg()[1]}
+        entry = {"measured": provenance(), **spent, **figures}
+        merge_result(f"calibration-{device.kind.value}", {name: entry}, device=device)
+        print(f"{name}: {entry}", flush=True)
 
 
 def main() -> None:
