@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib import resources
 from typing import Any
 
@@ -68,7 +68,7 @@ class BestKernel:
     idea: str | None  # its title; None: a seed, or a kernel of the bank
     origin: str
     round: int
-    source_path: str  # within the run folder
+    source_path: str | None  # within the run folder; None in `show --json` while no file there holds the source
     speedup: float | None  # eager / kernel
     speedup_ci95: list[float] | None
     speedup_vs_best: float | None  # the fastest of PyTorch's configurations / kernel
@@ -80,14 +80,18 @@ class BestKernel:
     precision_class: str | None
     labels: list[str]
 
+    def __post_init__(self) -> None:
+        """Hold None for a figure that is no finite number, as JSON does."""
+        for each in fields(self):
+            object.__setattr__(self, each.name, finite(getattr(self, each.name)))
+
     def to_json(self) -> dict[str, Any]:
         """Return the entry as it is written."""
-        entry: dict[str, Any] = finite(asdict(self))
-        return entry
+        return asdict(self)
 
     @classmethod
     def read(cls, result: Mapping[str, Any]) -> BestKernel | None:
-        """Return the best kernel of a result.json that `build_result` made; None where it has none."""
+        """Return the best kernel of what `build_result` or `show_run` made; None where it has none."""
         entry = result.get("best")
         return cls(**entry) if entry else None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.lineage import certificate_of, lineage
-from ridgeline.checkpoints.result import Best, best_kernel, choose_best
+from ridgeline.checkpoints.result import Best, BestKernel, best_kernel, choose_best
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies
@@ -31,7 +31,7 @@ class Winner:
     reference: str  # source, with the device's sizes
     description: Description
     best: Best
-    figures: dict[str, Any]  # result.json's `best`
+    figures: BestKernel
     certificate: StoredCertificate | None  # passed or not
     certificate_json: dict[str, Any] | None  # as certificate.json has it
     lineage: list[dict[str, Any]]
@@ -97,7 +97,7 @@ def winner_of(archive: Archive, run: str, *, advice: str = _SEARCH_ANEW) -> Winn
             reference=record.reference_source,
             description=description,
             best=best,
-            figures=best_kernel(archive, best, archive.baselines()).to_json(),
+            figures=best_kernel(archive, best, archive.baselines()),
             certificate=certificate,
             certificate_json=archive.certificate_json() if certificate else None,
             lineage=lineage(archive, best.candidate.id),

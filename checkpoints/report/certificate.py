@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import re
 
-from ridgeline.checkpoints.report.certificate_rows import Facts, Section, certificate_sections
+from ridgeline.checkpoints.report.certificate_rows import Section, certificate_sections
 from ridgeline.checkpoints.report.wording import labels_in_words, unproven_words
+from ridgeline.checkpoints.result import BestKernel
 from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.tools.records.printable import printable
 
 
-def render_certificate(certificate: StoredCertificate, *, best: Facts | None) -> str:
-    """Return the certificate as Markdown; `best` is result.json's entry."""
+def render_certificate(certificate: StoredCertificate, *, best: BestKernel | None) -> str:
+    """Return the certificate as Markdown; `best` has the run's figures."""
     tables = (_table(section) for section in certificate_sections(certificate, best=best))
     return "\n".join([_title(certificate, best), *tables])
 
 
-def _title(certificate: StoredCertificate, best: Facts | None) -> str:
+def _title(certificate: StoredCertificate, best: BestKernel | None) -> str:
     name, problem = certificate.candidate.id or "a kernel", certificate.problem
     gain = ""
-    if certificate.passed and best and best["speedup"]:
+    if certificate.passed and best and best.speedup:
         unproven = unproven_words(best)
-        gain = f", {best['speedup']:.2f}x as fast as eager PyTorch{f', but {unproven}' if unproven else ''}"
+        gain = f", {best.speedup:.2f}x as fast as eager PyTorch{f', but {unproven}' if unproven else ''}"
     verdict = f"certified{gain}" if certificate.passed else f"not certified: {certificate.reason}"
     title = _plain(f"{problem}: {name} is {verdict}")
     return f"# {title}\n" + (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ridgeline.checkpoints.report.figures import plain_text
 from ridgeline.checkpoints.report.floors import below_words, floors_words
 from ridgeline.checkpoints.report.wording import COMPARED, RANKING, best_configuration, step_words
+from ridgeline.checkpoints.result import BestKernel
 from ridgeline.checkpoints.stored_certificate import (
     Audited,
     CertifiedBuild,
@@ -25,7 +25,6 @@ from ridgeline.tools.records.results import OwnWork, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Status
 from ridgeline.tools.wording import counted, margin_words, ratio_words, whole_numbers_words
 
-Facts = dict[str, Any]
 Row = tuple[str, str]
 
 
@@ -50,8 +49,8 @@ def certificate_rows(certificate: StoredCertificate | None) -> list[Row]:
     return [*_with_words([("kernel", kernel), ("verdict", verdict), ("labels", labels)]), *rows]
 
 
-def certificate_sections(certificate: StoredCertificate, *, best: Facts | None) -> list[Section]:
-    """Return the certificate's parts that have rows; `best` is result.json's entry."""
+def certificate_sections(certificate: StoredCertificate, *, best: BestKernel | None) -> list[Section]:
+    """Return the certificate's parts that have rows; `best` has the run's figures."""
     shapes = _with_words(_shapes(certificate.other_shapes))
     sections = (
         Section(title="What was checked", rows=_with_words(_checks(certificate))),
@@ -152,12 +151,15 @@ def _own_work(work: OwnWork | None) -> str:
     return f"{share}: {work.how}{others}"
 
 
-def _figures(certificate: StoredCertificate, best: Facts | None) -> Iterator[Row]:
-    if certificate.passed and best and best["speedup_ci95"]:
-        low, high = best["speedup_ci95"]
-        yield "over eager PyTorch", f"{best['speedup']:.3f}x ({low:.3f} to {high:.3f}, which spans the re-timings)"
+def _figures(certificate: StoredCertificate, best: BestKernel | None) -> Iterator[Row]:
+    if certificate.passed and best and best.speedup_ci95:
+        low, high = best.speedup_ci95
+        yield "over eager PyTorch", f"{best.speedup or 0.0:.3f}x ({low:.3f} to {high:.3f}, which spans the re-timings)"
     if certificate.speedup_vs_best is not None:
-        yield f"over PyTorch's {best_configuration(best or {})}", f"{certificate.speedup_vs_best:.3f}x"
+        yield (
+            f"over PyTorch's {best_configuration(best.baselines_failed if best else ())}",
+            f"{certificate.speedup_vs_best:.3f}x",
+        )
     versus = certificate.versus_seed
     if versus and min(versus.ratio, *versus.ratio_ci95) > 0:
         low, high = sorted(1 / ratio for ratio in versus.ratio_ci95)

@@ -10,7 +10,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report.certificate import render_certificate
 from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.report.wording import ending
-from ridgeline.checkpoints.result import build_result, choose_best
+from ridgeline.checkpoints.result import BestKernel, build_result, choose_best
 from ridgeline.checkpoints.storage.own_files import replace_file
 from ridgeline.checkpoints.storage.strict_json import finite, pretty
 
@@ -32,7 +32,7 @@ def write_run_outputs(run_dir: Path, archive: Archive, *, state: str | None = No
         replace_file(run_dir / best.file_name, best.candidate.source)
     if certificate := archive.certificate():
         replace_file(run_dir / "certificate.json", pretty(finite(archive.certificate_json())))
-        replace_file(run_dir / "certificate.md", render_certificate(certificate, best=result["best"]))
+        replace_file(run_dir / "certificate.md", render_certificate(certificate, best=BestKernel.read(result)))
     state_words = ending(result["state"], archive.run().stop_reason)
     replace_file(run_dir / "report.html", render_report(archive, result, state_words=state_words))
     replace_file(run_dir / "result.json", pretty(result))

@@ -61,7 +61,7 @@ from ridgeline.checkpoints.report.wording import (
     unproven_words,
     why_uncertified,
 )
-from ridgeline.checkpoints.result import choose_best
+from ridgeline.checkpoints.result import BestKernel, choose_best
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies, failures_of
@@ -123,7 +123,7 @@ def _shown(value: Any) -> Any:
 
 
 def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
-    records = SearchRecords.read(archive)
+    records, best = SearchRecords.read(archive), BestKernel.read(result)
     spent = spending(archive)
     ideas, ideas_left_out = idea_rows(idea_results(archive), spent.by_idea)
     return {
@@ -132,7 +132,7 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         "replay_words": replay_words(result["replay"]),
         "device_name": (result["device"] or {}).get("name", "unknown device"),
         "environment": _environment_rows(records.run, result),
-        **_about_floors(records, result["best"]),
+        **_about_floors(records, best),
         "statuses": Markup(status_bars(records)),
         "evaluated": sum(1 for e in records.found.values() if e),
         "ideas": ideas,
@@ -143,13 +143,13 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         "speedups": {candidate_id: e.speedup for candidate_id, e in records.found.items() if e},
         "certificate": certificate_rows(archive.certificate()),
         "anchors": {c.id: anchor(place) for place, c in enumerate(records.candidates)},
-        **_about_best(archive, result, records),
-        **_about_kernels(result, records),
+        **_about_best(archive, result, records, best),
+        **_about_kernels(records, best.id if best else None),
         "calls": spent.by_candidate,
     }
 
 
-def _about_floors(records: SearchRecords, best: dict[str, Any] | None) -> dict[str, Any]:
+def _about_floors(records: SearchRecords, best: BestKernel | None) -> dict[str, Any]:
     """Return the floors, in words too, and why the best kernel can be below the arithmetic one where it is."""
     floor = records.baselines.floor if records.baselines else None
     if floor is None:
@@ -158,19 +158,21 @@ def _about_floors(records: SearchRecords, best: dict[str, Any] | None) -> dict[s
     return {
         "floor": floor,
         "floors_words": floors_words(*both, ms_text),
-        "below_floor": below_words(best["median_ms"] if best else None, *both),
+        "below_floor": below_words(best.median_ms if best else None, *both),
     }
 
 
-def _about_best(archive: Archive, result: dict[str, Any], records: SearchRecords) -> dict[str, Any]:
-    best = result["best"]
-    certificate = certificate_of(archive, best["id"]) if best else None
-    is_certified = certifies(certificate, best["id"] if best else None)
+def _about_best(
+    archive: Archive, result: dict[str, Any], records: SearchRecords, best: BestKernel | None
+) -> dict[str, Any]:
+    best_id = best.id if best else None
+    certificate = certificate_of(archive, best_id) if best_id else None
+    is_certified = certifies(certificate, best_id)
     again = [entry.to_json() for entry in certificate.baselines] if certificate else []
-    winner = archive.candidate(best["id"]) if best else None
+    winner = archive.candidate(best_id) if best_id else None
     source = winner.source if winner else ""
-    chart, ceilings = roofline_chart(records, best["id"] if best else None)
-    certified = best["speedup"] if best and is_certified else None
+    chart, ceilings = roofline_chart(records, best_id)
+    certified = best.speedup if best and is_certified else None
     return {
         "best": best,
         "best_idea_id": winner.idea_id if winner else None,
@@ -178,13 +180,13 @@ def _about_best(archive: Archive, result: dict[str, Any], records: SearchRecords
         "ranking": RANKING,
         "eager_times": EAGER_TIMES,
         "compared": COMPARED,
-        "headline": _headline(result, archive.certificate()) if best else _no_headline(archive),
+        "headline": _headline(best, result, archive.certificate()) if best else _no_headline(archive),
         "seed_words": seed_words(best, result["state"]).capitalize() if best else "",
-        "chosen": chosen_words(archive, best["id"] if best else None),
-        "measured_again": measured_again_words(archive, best["id"] if best else None),
+        "chosen": chosen_words(archive, best_id),
+        "measured_again": measured_again_words(archive, best_id),
         "place": name_of_place(result["state"], certified=is_certified).capitalize(),
-        "best_configuration": best_configuration(best or {}),
-        "label_words": labels_in_words(best["labels"]) if best else "",
+        "best_configuration": best_configuration(best.baselines_failed if best else ()),
+        "label_words": labels_in_words(best.labels) if best else "",
         "baselines": _baseline_rows(best, again or result["baselines"]),
         "is_measured_again": bool(again),
         "chart": Markup(trajectory_chart(records, certified)),
@@ -196,8 +198,7 @@ def _about_best(archive: Archive, result: dict[str, Any], records: SearchRecords
     }
 
 
-def _about_kernels(result: dict[str, Any], records: SearchRecords) -> dict[str, Any]:
-    best_id = result["best"]["id"] if result["best"] else None
+def _about_kernels(records: SearchRecords, best_id: str | None) -> dict[str, Any]:
     tree = lineage_tree(records.candidates, records.found, best_id)
     first = [n.candidate.id for n in tree.nodes if n.is_on_path]
     first += [e.candidate_id for e in records.ranked]
@@ -217,25 +218,26 @@ def _no_headline(archive: Archive) -> dict[str, str]:
     return {"figure": "—", "text": f"{why_none(archive).capitalize()}.", "css": "none"}
 
 
-def _headline(result: dict[str, Any], certificate: StoredCertificate | None) -> dict[str, str]:
-    best = result["best"]
-    speedup = best["speedup"] or 0.0
-    is_certified = certifies(certificate, best["id"])
-    standing = "certified" if is_certified else doubt(best, certified=False)
+def _headline(best: BestKernel, result: dict[str, Any], certificate: StoredCertificate | None) -> dict[str, str]:
+    speedup = best.speedup or 0.0
+    is_certified = certifies(certificate, best.id)
+    standing = "certified" if is_certified else doubt(best.speedup, certified=False)
     if not is_certified and result["state"] not in RESUMABLE:
         standing += f" ({why_uncertified(best, result['state'], failures_of(certificate), replay=result['replay'])})"
-    unproven = unproven_words(best)
-    doubts = [words for words in (unproven, best_of_torch_doubt(best)) if words]
+    unproven, configuration = unproven_words(best), f"PyTorch's {best_configuration(best.baselines_failed)}"
+    doubts = [words for words in (unproven, best_of_torch_doubt(best, configuration)) if words]
     but = f", but {'; '.join(doubts)}" if doubts else ""
-    text = f"as fast as eager PyTorch{but}, {standing}; 95 % interval {span_text(best['speedup_ci95'] or (speedup, speedup))}"
-    precision = best["precision_class"] or "unknown"
+    text = (
+        f"as fast as eager PyTorch{but}, {standing}; 95 % interval {span_text(best.speedup_ci95 or (speedup, speedup))}"
+    )
+    precision = best.precision_class or "unknown"
     css = "gain" if is_certified and not unproven else "none"
     return {"figure": f"{speedup:.2f}×", "text": f"{text}, {precision} precision.", "css": css}
 
 
-def _baseline_rows(best: dict[str, Any] | None, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _baseline_rows(best: BestKernel | None, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return PyTorch's times, each with the best kernel's speedup over it, derived from the headline's speedup."""
-    over = over_each(best["speedup"], best["precision_class"], entries) if best else {}
+    over = over_each(best.speedup, best.precision_class, entries) if best else {}
     return [
         entry
         | {"label": mode_words(entry["name"]), "speedup": over.get(entry["name"])}

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from ridgeline.checkpoints.history.gains import Gain, Proof
 from ridgeline.checkpoints.report.figures import span_text
-from ridgeline.checkpoints.result import STATE_WORDS
+from ridgeline.checkpoints.result import STATE_WORDS, BestKernel
 from ridgeline.checkpoints.run_record import OFFLINE
 from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.vocabulary import Label, RunState, Status
+from ridgeline.tools.records.vocabulary import Label, Origin, RunState, Status
 from ridgeline.tools.wording import near_one, ratio_words
-
-Best = dict[str, Any]
-"""result.json's `best`."""
 
 RANKING = "A round's best kernel is the one whose 95 % interval has the highest lower end."
 """The rule by which checkpoints/ranking.py orders kernels, for a reader who sees a higher figure further down."""
@@ -123,23 +120,22 @@ def name_of_place(state: str, *, certified: bool) -> str:
     return "fastest so far" if state in RESUMABLE else "fastest"
 
 
-def doubt(best: Best, *, certified: bool) -> str:
-    """Return the reservations about the kernel; none when it is certified."""
+def doubt(speedup: float | None, *, certified: bool) -> str:
+    """Return the reservations about a kernel of this speedup; none when it is certified."""
     if certified:
         return ""
-    is_slower = best.get("speedup") is not None and best["speedup"] < 1
-    return "slower than PyTorch, not certified" if is_slower else "not certified"
+    return "slower than PyTorch, not certified" if speedup is not None and speedup < 1 else "not certified"
 
 
 def why_uncertified(
-    best: Best, state: str, failures: Mapping[str, str], *, replay: Mapping[str, Any] | None = None
+    best: BestKernel, state: str, failures: Mapping[str, str], *, replay: Mapping[str, Any] | None = None
 ) -> str:
     """Return why the best kernel has no certificate; `failures` are of the kernels whose certification was tried."""
-    if best["id"] in failures:
-        return failures[best["id"]]
+    if best.id in failures:
+        return failures[best.id]
     if replay and replay["times"]:
         return "its times are replayed, and nothing was measured again"
-    if best["speedup"] is not None and best["speedup"] <= 1:
+    if best.speedup is not None and best.speedup <= 1:
         return "it is not faster than eager PyTorch"
     if state == RunState.RUNNING:
         return "the search goes on; kernels are certified when its rounds are over"
@@ -158,25 +154,25 @@ def others_tried(best_id: str | None, failures: Mapping[str, str]) -> str:
 _OTHERS_TOLD = 2
 
 
-def seed_words(best: Best, state: str) -> str:
+def seed_words(best: BestKernel, state: str) -> str:
     """Return a sentence when the best kernel is one that the search began with, else an empty string."""
     yet = " yet" if state in RESUMABLE else ""
-    if best.get("origin") == "seed":
+    if best.origin == Origin.SEED:
         return f"no kernel beat the seed that was given{yet}; this is that seed"
-    if best.get("origin") == "bank":
+    if best.origin == Origin.BANK:
         return f"no kernel beat the one kept from an earlier search{yet}; this is that kernel"
     return ""
 
 
-def unproven_words(best: Best) -> str:
+def unproven_words(best: BestKernel) -> str:
     """Return, for the headline of the best kernel, over what it has no proven gain; "" where each gain is proven.
 
     A ratio whose 95 % interval includes 1 leaves open which of the two is the faster one.
     """
-    eager, over_seed = best.get("speedup_ci95"), best.get("speedup_vs_seed_ci95")
+    eager, over_seed = best.speedup_ci95, best.speedup_vs_seed_ci95
     over = ["it"] if eager and eager[0] <= 1 <= eager[1] else []
-    if over_seed and over_seed[0] <= 1 and best.get("origin") != "seed":
-        figure = interval_words(best, "speedup_vs_seed")
+    if over_seed and over_seed[0] <= 1 and best.origin != Origin.SEED:
+        figure = interval_words(best.speedup_vs_seed, over_seed)
         if over_seed[1] < 1:
             return "; ".join(
                 [*(f"no proven gain over {name}" for name in over), f"slower than the best seed kernel: {figure}"]
@@ -185,17 +181,29 @@ def unproven_words(best: Best) -> str:
     return f"no proven gain over {' and over '.join(over)}" if over else ""
 
 
-def best_of_torch_words(best: Best, whose: str) -> tuple[str, bool] | None:
+class OverPyTorch(Protocol):
+    """A kernel's speedups over eager PyTorch and over PyTorch's best configuration; None where one has no figure."""
+
+    @property
+    def speedup(self) -> float | None: ...
+    @property
+    def speedup_ci95(self) -> Sequence[float] | None: ...
+    @property
+    def speedup_vs_best(self) -> float | None: ...
+
+
+def best_of_torch_words(kernel: OverPyTorch, configuration: str) -> tuple[str, bool] | None:
     """Return how a kernel stands to PyTorch's best configuration, and whether it is proven faster; None without a figure.
 
-    The ratio is that over eager times one of PyTorch's own times, so its interval is at least as wide as that one's.
+    `configuration` is its name. The ratio is that over eager times one of PyTorch's own times, so its interval is at least
+    as wide as that one's.
     """
-    ratio, speedup = best.get("speedup_vs_best"), best.get("speedup")
+    ratio, speedup, interval = kernel.speedup_vs_best, kernel.speedup, kernel.speedup_ci95
     if not ratio:
         return None
-    configuration, figure = f"{whose} {best_configuration(best)}", f"{near_one(ratio)}x"
-    low, high = (end * ratio / speedup for end in best.get("speedup_ci95") or (speedup, speedup)) if speedup else (1, 1)
-    is_said_of_eager = ratio >= 1 and (best.get("speedup_ci95") or [2])[0] <= 1  # no proven gain, which implies it here
+    figure = f"{near_one(ratio)}x"
+    low, high = (end * ratio / speedup for end in interval or (speedup, speedup)) if speedup else (1, 1)
+    is_said_of_eager = ratio >= 1 and (interval or [2])[0] <= 1  # no proven gain, which implies it here
     if low > 1 or is_said_of_eager:
         return f"{figure} {configuration}", True
     if high < 1:
@@ -203,17 +211,17 @@ def best_of_torch_words(best: Best, whose: str) -> tuple[str, bool] | None:
     return f"{'no faster than' if ratio < 1 else 'no proven gain over'} {configuration}: {figure}", False
 
 
-def best_of_torch_doubt(best: Best) -> str:
+def best_of_torch_doubt(kernel: OverPyTorch, configuration: str) -> str:
     """Return that a kernel which is faster than eager is not so over PyTorch's best; "" where it is, or not even over eager."""
-    eager, told = best.get("speedup_ci95") or [best["speedup"]], best_of_torch_words(best, "PyTorch's")
-    return told[0] if told and not told[1] and (eager[0] or 0) > 1 else ""
+    low = kernel.speedup_ci95[0] if kernel.speedup_ci95 else kernel.speedup
+    told = best_of_torch_words(kernel, configuration)
+    return told[0] if told and not told[1] and (low or 0) > 1 else ""
 
 
-def interval_words(best: Best, ratio: str) -> str:
-    """Return "2.51x (95 % 1.64 to 3.10)" of one of the kernel's ratios, by its name in result.json."""
-    interval = best.get(f"{ratio}_ci95")
+def interval_words(ratio: float | None, interval: Sequence[float] | None) -> str:
+    """Return "2.51x (95 % 1.64 to 3.10)": a ratio, with its interval where it has one."""
     span = f" (95 % {span_text(interval)})" if interval else ""
-    return f"{best[ratio]:.2f}x{span}"
+    return f"{ratio or 0.0:.2f}x{span}"
 
 
 def figure_words(figures: Mapping[str, Any]) -> str:
@@ -260,7 +268,7 @@ def label_in_words(label: str) -> str:
     return f"{label}: {LABEL_WORDS[label]}" if label in LABEL_WORDS else label
 
 
-def best_configuration(best: Best) -> str:
+def best_configuration(without_figure: Iterable[str] = ()) -> str:
     """Return the name of PyTorch's best configuration, with the configurations that could not be measured."""
-    failed = " and ".join(map(mode_words, best.get("baselines_failed") or ()))
+    failed = " and ".join(map(mode_words, without_figure))
     return f"best configuration{f' ({failed} failed: no figure)' if failed else ''}"

@@ -89,7 +89,7 @@ def report(args: argparse.Namespace) -> None:
         is_certified = certifies(archive.certificate(), result["best"]["id"])
     best = result["best"]
     low, high = best["speedup_ci95"]
-    standing = "certified" if is_certified else doubt(best, certified=False)
+    standing = "certified" if is_certified else doubt(best["speedup"], certified=False)
     about = f"{result['problem']}: {len(result['history'])} rounds, {result['candidates']} kernels"
     parts = [
         f"<title>The report of ridgeline: {escape(about)}</title><style>{_chart_style()}</style>",

@@ -14,6 +14,7 @@ from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.report.wording import (
     COMPARED,
     RANKING,
+    best_configuration,
     best_of_torch_words,
     doubt,
     ending,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ridgeline.checkpoints.archive import Archive
+    from ridgeline.checkpoints.result import BestKernel
     from ridgeline.graph.session.outputs import SearchResult
 
 
@@ -87,7 +89,7 @@ def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[st
     lines += [words] if (words := replay_words(report.get("replay"))) else []
     lines += round_lines(report.get("history", []))
     lines += winner_lines(
-        report.get("best"),
+        result.best,
         state=result.state,
         certified=result.certified,
         run_dir=result.run_dir,
@@ -183,7 +185,7 @@ def round_lines(rounds: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def winner_lines(
-    best: dict[str, Any] | None,
+    best: BestKernel | None,
     *,
     state: str,
     certified: bool,
@@ -200,19 +202,19 @@ def winner_lines(
     are of the kernels whose certification was tried, `replay` is result.json's.
     """
     failed = failures or {}
-    others = others_tried(best["id"] if best else None, failed)
+    others = others_tried(best.id if best else None, failed)
     tried = [f"others that were tried and not certified: {others}"] if others else []
     if not best:
         return ["fastest so far:  none yet" if state in RESUMABLE else "winner:  none", *tried]
     lines = [
-        f"{name_of_place(state, certified=certified)}:  {best['id']}: {_title(best)}{_doubt(best, certified=certified)}"
+        f"{name_of_place(state, certified=certified)}:  {best.id}: {_title(best)}{_doubt(best, certified=certified)}"
     ]
     if words := seed_words(best, state):
         lines.append(words)
     lines.append(_headline(best))
     is_replayed = bool(replay and replay["times"])  # which is said at the top: nothing is certified then
-    times = medians_words(best["median_ms"], best.get("reference_ms"), best["speedup"])
-    lines.append(f"{times}, {best['precision_class']}{_labels(best, is_replayed=is_replayed)}")
+    times = medians_words(best.median_ms or 0.0, best.reference_ms, best.speedup or 0.0)
+    lines.append(f"{times}, {best.precision_class}{_labels(best, is_replayed=is_replayed)}")
     lines += [words for words in (chosen, measured_again) if words]
     if not certified and not is_replayed:
         lines.append(f"not certified: {why_uncertified(best, state, failed)}")
@@ -227,36 +229,37 @@ def winner_lines(
     return [lines[0], *(f"{' ' * 9}{line}" for line in lines[1:])]
 
 
-def _title(best: dict[str, Any]) -> str:
-    return best["idea"] or ("a kernel of an earlier search" if best.get("origin") == "bank" else "a seed kernel")
+def _title(best: BestKernel) -> str:
+    return best.idea or ("a kernel of an earlier search" if best.origin == Origin.BANK else "a seed kernel")
 
 
-def _doubt(best: dict[str, Any], *, certified: bool) -> str:
-    words = doubt(best, certified=certified)
+def _doubt(best: BestKernel, *, certified: bool) -> str:
+    words = doubt(best.speedup, certified=certified)
     return f" ({words})" if words else ""
 
 
-def _headline(best: dict[str, Any]) -> str:
+def _headline(best: BestKernel) -> str:
     """Return the speedup over eager, beside it over what no gain is proven, then the other ratios."""
-    eager = f"{interval_words(best, 'speedup')} as fast as eager PyTorch"
+    eager = f"{interval_words(best.speedup, best.speedup_ci95)} as fast as eager PyTorch"
     if unproven := unproven_words(best):
         of_torch = _of_torch(best, "; ", "; ", whose="PyTorch's")
         return f"{eager}, but {unproven}{of_torch}{'' if 'seed kernel' in unproven else _of_seed(best)}"
     return f"{eager}{_of_torch(best, ', ', ', but ', whose='its')}{_of_seed(best)}"
 
 
-def _of_torch(best: dict[str, Any], joint: str, contrast: str, *, whose: str) -> str:
+def _of_torch(best: BestKernel, joint: str, contrast: str, *, whose: str) -> str:
     """Return the speedup over PyTorch's best behind what joins it; behind `contrast` where no gain over it is proven."""
-    if (told := best_of_torch_words(best, whose)) is None:
+    if (told := best_of_torch_words(best, f"{whose} {best_configuration(best.baselines_failed)}")) is None:
         return ""
     words, is_faster = told
     return f"{joint if is_faster else contrast}{words}"
 
 
-def _of_seed(best: dict[str, Any]) -> str:
-    return f", {interval_words(best, 'speedup_vs_seed')} the best seed kernel" if best.get("speedup_vs_seed") else ""
+def _of_seed(best: BestKernel) -> str:
+    ratio = best.speedup_vs_seed
+    return f", {interval_words(ratio, best.speedup_vs_seed_ci95)} the best seed kernel" if ratio else ""
 
 
-def _labels(best: dict[str, Any], *, is_replayed: bool) -> str:
+def _labels(best: BestKernel, *, is_replayed: bool) -> str:
     then = "in the recorded run, " if is_replayed else ""
-    return f" [{then}{labels_in_words(best['labels'])}]" if best.get("labels") else ""
+    return f" [{then}{labels_in_words(best.labels)}]" if best.labels else ""

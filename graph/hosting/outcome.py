@@ -44,7 +44,7 @@ class HostedOutput(TypedDict, total=False):
 def output_of(result: SearchResult) -> HostedOutput:
     """Return the values of a search that ended; its folder is made absolute, which may ask the disk."""
     run_dir = result.run_dir.absolute()
-    best = result.best
+    best, source_path = result.best, result.best_source_path
     interval = best.speedup_ci95 if best else None
     certificate = run_dir / "certificate.json"
     return HostedOutput(
@@ -56,7 +56,7 @@ def output_of(result: SearchResult) -> HostedOutput:
         best_speedup=result.speedup,
         best_speedup_ci95=list(interval) if interval else None,
         certified=result.certified,
-        best_source_path=str(run_dir / best.source_path) if best else None,
+        best_source_path=str(source_path.absolute()) if source_path else None,
         certificate_path=str(certificate) if certificate.is_file() else None,
         result_path=str(run_dir / "result.json"),
         report_path=str(run_dir / "report.html"),

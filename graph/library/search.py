@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import functools
+import dataclasses
 import inspect
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from ridgeline.graph.library.blocking import run_blocking
 from ridgeline.graph.search.events import OnEvent, viewer_of
@@ -25,31 +26,83 @@ if TYPE_CHECKING:
     from langgraph.runtime import RunControl
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 
-async def asearch(
-    problem: ProblemName | None = None,
-    *,
-    device: str = "cpu",
-    models: str | Sequence[str] = (),
-    run_dir: Path | str | None = None,
-    rounds: int | None = None,
-    ideas: int | None = None,
-    implementations: int | None = None,
-    strategy: str | None = None,
-    budget: Budget | None = None,
-    rng_seed: int | None = None,
-    resume: bool = False,
-    park: bool = False,
-    bank: Path | str | None = None,
-    replay: Path | str | None = None,
-    replay_timings: bool = False,
-    replay_else: str = "",
-    replay_strict: bool = False,
-    on_event: OnEvent | None = None,
-    stop: RunControl | None = None,
-    config: RunnableConfig | None = None,
-) -> SearchResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchArguments:
+    """The arguments of `search` and `asearch`; the docstring of `asearch` says what each means."""
+
+    problem: ProblemName | None = field(default=None, kw_only=False)
+    device: str = "cpu"
+    models: str | Sequence[str] = ()
+    run_dir: Path | str | None = None
+    rounds: int | None = None
+    ideas: int | None = None
+    implementations: int | None = None
+    strategy: str | None = None
+    budget: Budget | None = None
+    rng_seed: int | None = None
+    resume: bool = False
+    park: bool = False
+    bank: Path | str | None = None
+    replay: Path | str | None = None
+    replay_timings: bool = False
+    replay_else: str = ""
+    replay_strict: bool = False
+    on_event: OnEvent | None = None
+    stop: RunControl | None = None
+    config: RunnableConfig | None = None
+
+    @classmethod
+    def of_call(cls, function: str, *args: Any, **kwargs: Any) -> Self:
+        """Return the arguments of a call; TypeError in the function's name where it does not take them."""
+        try:
+            inspect.signature(cls).bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{function}() {error}") from None
+        return cls(*args, **kwargs)
+
+    async def request(self) -> SearchRequest:
+        """Return the search that is asked for.
+
+        Raises:
+            InputError: a value is of another kind than it must be, or there is no such recording.
+        """
+        counts = {"rounds": self.rounds, "ideas": self.ideas, "implementations": self.implementations}
+        return SearchRequest(
+            problem=self.problem,
+            run_dir=checked("run_dir", self.run_dir or None),
+            device=self.device,
+            models=model_names(self.models),
+            settings=_stated(**counts, strategy=self.strategy),
+            budget=self.budget,
+            rng_seed=0 if self.rng_seed is None else self.rng_seed,
+            resume=self.resume,
+            max_rounds=self.rounds if self.resume else None,
+            park=self.park,
+            bank=checked("bank", self.bank or None),
+            replay=await _recording(self.replay, self.rng_seed),
+            replay_timings=self.replay_timings,
+            replay_else=self.replay_else,
+            replay_strict=self.replay_strict,
+        )
+
+
+def _taking(arguments: Callable[P, object]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Give a function that hands all it gets to a record the signature of that record, for type checkers and `help` too."""
+
+    def signed(function: Callable[..., R]) -> Callable[P, R]:
+        returned = inspect.signature(function).return_annotation
+        taken = inspect.signature(arguments).replace(return_annotation=returned)
+        function.__signature__ = taken  # type: ignore[attr-defined]  # typeshed does not know what `inspect` reads
+        return function
+
+    return signed
+
+
+@_taking(SearchArguments)
+async def asearch(*args: Any, **kwargs: Any) -> SearchResult:  # noqa: D417  # its arguments are the record's fields
     """Search for a faster kernel and return the verified best one; `asearch` lets the event loop go on, `search` blocks.
 
     Args:
@@ -82,24 +135,33 @@ async def asearch(
         InputError: invalid input; one line says how to fix it.
         EngineError: the machine failed; the search can be resumed with `resume=True` and its `run_dir`.
     """
-    request = SearchRequest(
-        problem=problem,
-        run_dir=checked("run_dir", run_dir or None),
-        device=device,
-        models=model_names(models),
-        settings=_stated(rounds=rounds, ideas=ideas, implementations=implementations, strategy=strategy),
-        budget=budget,
-        rng_seed=0 if rng_seed is None else rng_seed,
-        resume=resume,
-        max_rounds=rounds if resume else None,
-        park=park,
-        bank=checked("bank", bank or None),
-        replay=await _recording(replay, rng_seed),
-        replay_timings=replay_timings,
-        replay_else=replay_else,
-        replay_strict=replay_strict,
-    )
-    return await run_search(request, on_event=on_event, stop=stop, config=config)
+    return await _search(SearchArguments.of_call("asearch", *args, **kwargs))
+
+
+@_taking(SearchArguments)
+def search(*args: Any, **kwargs: Any) -> SearchResult:
+    """`asearch` for a caller that waits, also inside a running event loop, which stands still meanwhile.
+
+    An interrupt lets the steps in flight end, a second one does not.
+    """
+    from langgraph.runtime import RunControl
+
+    asked = SearchArguments.of_call("search", *args, **kwargs)
+    control, on_event = asked.stop or RunControl(), viewer_of(asked.on_event)
+
+    def drain() -> None:  # in the search's thread, so that `on_event` is never called in two at once
+        control.request_drain("interrupted")
+        reason = "interrupted: stopping after the steps in flight (again: now)"
+        on_event({"event": "stopped", "outcome": "stopping", "reason": reason})
+
+    return run_blocking(_search(dataclasses.replace(asked, stop=control)), drain=drain, note=_how_to_go_on)
+
+
+search.__doc__ = asearch.__doc__  # what `help` shows: the arguments of both
+
+
+async def _search(asked: SearchArguments) -> SearchResult:
+    return await run_search(await asked.request(), on_event=asked.on_event, stop=asked.stop, config=asked.config)
 
 
 async def _recording(replay: Path | str | None, rng_seed: int | None) -> Path | None:
@@ -116,36 +178,5 @@ def _stated(**settings: float | str | None) -> dict[str, float | str]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _blocking(work: Callable[P, Coroutine[Any, Any, SearchResult]]) -> Callable[P, SearchResult]:
-    """Return the blocking twin of a search; an interrupt lets the steps in flight end, a second one does not."""
-    signature = inspect.signature(work)
-
-    @functools.wraps(work)
-    def search(*args: P.args, **kwargs: P.kwargs) -> SearchResult:
-        from langgraph.runtime import RunControl
-
-        try:
-            signature.bind(*args, **kwargs)
-        except TypeError as error:  # else it would name the twin, which nobody has called
-            raise TypeError(f"search() {error}") from None
-        given: dict[str, Any] = kwargs  # asearch's own
-        control: RunControl = given.get("stop") or RunControl()
-        given["stop"], on_event = control, viewer_of(given.get("on_event"))
-
-        def drain() -> None:  # in the search's thread, so that `on_event` is never called in two at once
-            control.request_drain("interrupted")
-            reason = "interrupted: stopping after the steps in flight (again: now)"
-            on_event({"event": "stopped", "outcome": "stopping", "reason": reason})
-
-        return run_blocking(work(*args, **kwargs), drain=drain, note=_how_to_go_on)
-
-    search.__name__ = search.__qualname__ = "search"
-    return search
-
-
 def _how_to_go_on(result: SearchResult) -> str:
     return f"the search ended in state {result.state}; go on: search(resume=True, run_dir={str(result.run_dir)!r})"
-
-
-search = _blocking(asearch)
-"""`asearch` for a caller that waits, also inside a running event loop, which stands still meanwhile."""

@@ -73,7 +73,7 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
         rounds=int(report.get("rounds", 0)),
         best_id=best_id,
         best_source=archive.candidate(best_id).source if best_id else None,
-        best_source_path=run_dir / best.source_path if best else None,
+        best_source_path=run_dir / best.source_path if best and best.source_path else None,
         speedup=best.speedup if best else None,
         certified=certifies(certificate, best_id),
         report=report,

@@ -43,7 +43,7 @@ def make_contract(winner: Winner, call: CallForm, *, name: str, gradients: str) 
         "call": call.to_json(),
         "args": args,
         "gate": max((arg["gate"] for arg in args if "gate" in arg), default=0.0),
-        "figures": {key: winner.figures[key] for key in _FIGURES},
+        "figures": {key: getattr(winner.figures, key) for key in _FIGURES},
     }
 
 

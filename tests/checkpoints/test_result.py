@@ -15,7 +15,9 @@ from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
 from ridgeline.checkpoints.report.certificate_rows import certificate_sections
 from ridgeline.checkpoints.result import (
     Best,
+    best_kernel,
     build_result,
+    choose_best,
     evaluation_line,
     read_schema,
     show_run,
@@ -188,6 +190,14 @@ def test_lineage_ends_when_parents_form_a_circle(archive: Archive, story: Simple
     archive.add_candidate(story.candidate("a", parent_id="b"))
     archive.add_candidate(story.candidate("b", parent_id="a"))
     assert [s["id"] for s in lineage(archive, "a")] == ["a", "b"]
+
+
+def test_a_figure_of_the_best_kernel_that_is_no_finite_number_is_none(archive: Archive, story: SimpleNamespace) -> None:
+    archive.add_candidate(story.candidate("a"))
+    archive.add_evaluation(story.ok("a", math.inf))
+    best = choose_best(archive)
+    assert best is not None
+    assert best_kernel(archive, best, None).speedup is None
 
 
 def test_a_language_that_is_a_path_is_refused(story: SimpleNamespace) -> None:

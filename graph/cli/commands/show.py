@@ -31,7 +31,7 @@ from ridgeline.checkpoints.report.wording import (
     replay_words,
     stage_words,
 )
-from ridgeline.checkpoints.result import show_run
+from ridgeline.checkpoints.result import BestKernel, show_run
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import find_run, matching_runs, run_folders, state_now
 from ridgeline.checkpoints.storage.database_kind import Kind, kind_of
@@ -234,13 +234,13 @@ def _print_winner(
     is_running: bool,
 ) -> None:
     """Print the kernel that the run stands for, why it is not certified, and where its source lies."""
-    best = shown["best"]
+    best = BestKernel.read(shown)
     lines = winner_lines(
         best,
         state=RunState.RUNNING if is_running else shown["state"],
-        certified=certifies(certificate, best["id"] if best else None),
+        certified=certifies(certificate, best.id if best else None),
         run_dir=run,
-        source_path=run / best["source_path"] if best and best["source_path"] else None,
+        source_path=run / best.source_path if best and best.source_path else None,
         **why,
         failures=failures_of(certificate),
         replay=shown["replay"],

@@ -109,7 +109,7 @@ def _best(
     result: SearchResult, best: BestKernel, certificate: StoredCertificate | None, mechanism: str, *, shows_source: bool
 ) -> PlainAnswer:
     source = result.best_source or ""
-    why = "" if result.certified else _why_uncertified(result, certificate)
+    why = "" if result.certified else _why_uncertified(result, best, certificate)
     shown = {"source": source[:SOURCE_CHARS], "source_is_cut": len(source) > SOURCE_CHARS} if shows_source else {}
     return {
         "id": best.id,
@@ -131,9 +131,10 @@ def _best(
 
 def _best_lines(answer: Mapping[str, Any], best: Mapping[str, Any]) -> list[str]:
     proof = "certified" if best["certified"] else f"not certified: {best['why_not_certified']}"
+    gain = interval_words(best["speedup"], best["speedup_ci95"])
     times = f"{best['ms']:.4f} ms against {best['pytorch_ms']:.4f} ms"
     lines = [
-        f"{answer['problem']}: {interval_words(dict(best), 'speedup')} as fast as eager PyTorch, {times}; {proof}.",
+        f"{answer['problem']}: {gain} as fast as eager PyTorch, {times}; {proof}.",
         f"Idea: {best['idea']}. {best['how']}".rstrip(),
         *(f"Caution: {caution}" for caution in best["cautions"]),
         f"Source: {best['source_path']}",
@@ -147,11 +148,11 @@ def _mechanism(archive: Archive, best_id: str | None) -> str:
     return archive.idea(idea_id).mechanism if idea_id else ""
 
 
-def _why_uncertified(result: SearchResult, certificate: StoredCertificate | None) -> str:
+def _why_uncertified(result: SearchResult, best: BestKernel, certificate: StoredCertificate | None) -> str:
     """Return why the best kernel has no certificate, and in short why others have none."""
     failures = failures_of(certificate)
-    why = why_uncertified(result.report["best"], result.state, failures, replay=result.report.get("replay"))
-    others = others_tried(result.best_id, failures)
+    why = why_uncertified(best, result.state, failures, replay=result.report.get("replay"))
+    others = others_tried(best.id, failures)
     return f"{why}; others that were tried: {others}" if others else why
 
 

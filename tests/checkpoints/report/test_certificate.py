@@ -7,7 +7,7 @@ import re
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report.certificate import render_certificate
 from ridgeline.checkpoints.report.wording import STEP_WORDS
-from ridgeline.checkpoints.result import build_result
+from ridgeline.checkpoints.result import BestKernel, build_result
 from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS
 
@@ -15,7 +15,7 @@ from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS
 def test_summary_says_the_verdict_and_every_figure(filled: Archive) -> None:
     certificate = filled.certificate_json()
     assert certificate is not None
-    text = render_certificate(StoredCertificate.from_json(certificate), best=build_result(filled)["best"])
+    text = render_certificate(StoredCertificate.from_json(certificate), best=BestKernel.read(build_result(filled)))
     for part in (
         "# quickstart: r4i1v0a0t3 is certified, 2.27x as fast as eager PyTorch",
         "20 of 20 trials",
@@ -40,8 +40,9 @@ def test_summary_says_which_configuration_of_pytorch_has_no_figure(filled: Archi
     compiled = next(entry for entry in certificate["baselines"] if entry["name"] == "compile")
     compiled |= {"median_ms": None, "error": "no compiler"}
     filled.save_certificate(certificate)
-    best = build_result(filled)["best"]
-    assert best["baselines_failed"] == ["compile"]  # TF32's failed too, with which an fp32 kernel does not compete
+    best = BestKernel.read(build_result(filled))
+    assert best is not None
+    assert best.baselines_failed == ["compile"]  # TF32's failed too, with which an fp32 kernel does not compete
     text = render_certificate(StoredCertificate.from_json(certificate), best=best)
     assert "| over PyTorch's best configuration (torch.compile failed: no figure) | 1.900x |" in text
 

@@ -12,7 +12,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report.certificate import render_certificate
 from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.report.wording import stage_words
-from ridgeline.checkpoints.result import STATE_WORDS, build_result
+from ridgeline.checkpoints.result import STATE_WORDS, BestKernel, build_result
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.records.keys import comparison_key
 from ridgeline.tools.records.results import Comparison, Profile, StageTime
@@ -259,7 +259,7 @@ def test_headline_of_page_and_certificate_say_that_no_gain_over_the_seed_is_prov
     assert told in _render(filled)
     certificate = filled.certificate()
     assert certificate is not None and certificate.passed
-    assert told in render_certificate(certificate, best=build_result(filled)["best"]).splitlines()[0]
+    assert told in render_certificate(certificate, best=BestKernel.read(build_result(filled))).splitlines()[0]
 
 
 def test_a_kernel_whose_certificate_failed_is_not_called_a_gain(filled: Archive) -> None:

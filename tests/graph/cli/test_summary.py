@@ -32,8 +32,9 @@ def test_resume_command_works_in_any_folder_and_where_ridgeline_is_not_on_the_pa
 
 
 BEST = {
-    "id": "r1i0v0a0", "idea": "Fuse the two passes", "origin": "model", "speedup": 2.0, "speedup_ci95": [1.9, 2.1],
-    "speedup_vs_best": 1.5, "baselines_failed": [], "median_ms": 1.0, "precision_class": "fp32",
+    "id": "r1i0v0a0", "idea": "Fuse the two passes", "origin": "model", "round": 1, "source_path": "best.cpp",
+    "speedup": 2.0, "speedup_ci95": [1.9, 2.1], "speedup_vs_best": 1.5, "baselines_failed": [], "speedup_vs_seed": None,
+    "speedup_vs_seed_ci95": None, "median_ms": 1.0, "reference_ms": None, "precision_class": "fp32", "labels": [],
 }  # fmt: skip
 
 

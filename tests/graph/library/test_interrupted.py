@@ -117,6 +117,7 @@ async def test_nothing_that_blocks_is_done_in_the_loops_own_thread(
 
 def test_the_twins_take_the_same_arguments() -> None:
     assert inspect.signature(ridgeline.search) == inspect.signature(ridgeline.asearch)
-    assert ridgeline.search.__name__ == "search" and not inspect.iscoroutinefunction(ridgeline.search)
+    assert ridgeline.search.__doc__ == ridgeline.asearch.__doc__
+    assert inspect.iscoroutinefunction(ridgeline.asearch) and not inspect.iscoroutinefunction(ridgeline.search)
     without = {n: p for n, p in inspect.signature(ridgeline.aevaluate).parameters.items() if n != "engine"}
     assert without == dict(inspect.signature(ridgeline.evaluate).parameters)

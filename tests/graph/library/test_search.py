@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from ridgeline.graph.build import GraphConfig, make_graph
 from ridgeline.graph.library.evaluation import aevaluate, evaluate
-from ridgeline.graph.library.search import search
+from ridgeline.graph.library.search import asearch, search
 from ridgeline.graph.session.options import default_run_dir
 from ridgeline.graph.session.problem import find_problem
 from ridgeline.tools.engine import CompileTask
@@ -258,8 +258,10 @@ async def test_a_compilers_message_names_the_file_as_the_user_does(tmp_path: Pat
     assert line.reason == "mine.cpp:3:5: error: expected ';' before '}'"
 
 
-def test_arguments_that_there_are_not_are_told_under_the_name_that_was_called() -> None:
+async def test_arguments_that_there_are_not_are_told_under_the_name_that_was_called() -> None:
     with pytest.raises(TypeError, match=r"^search\(\) got an unexpected keyword argument 'round'$"):
         search("quickstart", round=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"^search\(\) too many positional arguments$"):
         search("quickstart", "cpu")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^asearch\(\) got an unexpected keyword argument 'round'$"):
+        await asearch("quickstart", round=1)  # type: ignore[call-arg]
