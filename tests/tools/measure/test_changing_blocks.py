@@ -288,6 +288,7 @@ KEPT = {
 }
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("is_right", KEPT.values(), ids=KEPT)
 def test_parameters_kept_for_a_part_of_a_block_are_found(is_right: Callable[[int, int], bool]) -> None:
     memory = Memory()
