@@ -17,7 +17,7 @@ help:
 	@echo "make demo-recorded  watch a language model's recorded search in ten seconds: nothing is built, run or paid"
 	@echo "make demo-replay  a language model's recorded search: its ideas and kernels, compiled, verified and timed here"
 	@echo "make setup   the virtual environment with everything that tests and checks need"
-	@echo "make test    run the tests"
+	@echo "make test    run the tests; with THOROUGH=1 those too that take a core for seconds each"
 	@echo "make check   static checks: format, lint, types, import contracts"
 	@echo "make soak    the long tests: many kills, the attack suite in every tier"
 	@echo "make clean   remove the virtual environment and what tools left behind"
@@ -34,9 +34,10 @@ demo-replay: $(RUNTIME)
 setup: $(DEV)
 
 # What measures time or uses the GPU has the machine for itself. AMONG="sandboxed" keeps to the tests of that mark.
+SHORT := $(if $(THOROUGH),,not thorough and )
 test: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder -m "$(if $(AMONG),$(AMONG) and )not timing and not gpu"
-	$(BIN)/python -m pytest -m "$(if $(AMONG),$(AMONG) and )(timing or gpu)"
+	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder -m "$(SHORT)$(if $(AMONG),$(AMONG) and )not timing and not gpu"
+	$(BIN)/python -m pytest -m "$(SHORT)$(if $(AMONG),$(AMONG) and )(timing or gpu)"
 
 soak: $(DEV)
 	RIDGELINE_TEST_TIERS=AB $(BIN)/python -m pytest tests/attacks

@@ -36,6 +36,7 @@ IN_ORDER = (
 )
 
 
+@pytest.mark.thorough
 async def test_the_calls_of_the_page_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_memory(monkeypatch, MemoryEngine, ScriptedModel)
     monkeypatch.chdir(tmp_path)

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.long
 DOUBLES = reference("x", "return x * 2", "torch.randn(8, 8)")
 
 
+@pytest.mark.thorough
 def test_a_copy_describes_a_problem_as_a_judge_of_its_own_does(warm_judges: WarmJudges, tmp_path: Path) -> None:
     with judging(DOUBLES, tmp_path) as alone, warm_judges.starting(), judging(DOUBLES, tmp_path) as copy:
         assert copy.problem.description == alone.problem.description

@@ -38,6 +38,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "toy.jsonl"
 
 
+@pytest.mark.thorough
 def test_variants_are_compared_at_equal_tokens_and_alike_in_every_run(recording: Path) -> None:
     ablation = import_module("ablation")
     variants = ["full", "memory", "tuning", "revision"]

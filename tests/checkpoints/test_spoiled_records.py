@@ -132,6 +132,7 @@ def runs(full_run: Path, tmp_path: Path) -> tuple[Path, Path]:
     return shutil.copytree(full_run, tmp_path / "run"), tmp_path / "out"
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(("table", "column", "number"), NO_RECORD_OF)
 def test_a_record_that_is_none_is_told_in_one_line(
     runs: tuple[Path, Path], table: str, column: str, number: int
@@ -172,6 +173,7 @@ STEP = 13
 """Of a record's fields every 13th is spoiled, other ones with each value."""
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     "number", [pytest.param(n, marks=[pytest.mark.slow] if n > 0 else []) for n in range(len(WRONG))]
 )

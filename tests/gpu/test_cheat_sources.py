@@ -49,6 +49,7 @@ def test_nvcc_refuses_what_it_must(nvcc: str, tmp_path: Path, name: str) -> None
     assert _build(nvcc, tmp_path, _signature(name), waves.source_of(name)).returncode != 0
 
 
+@pytest.mark.thorough
 def test_nvcc_builds_all_others_without_a_warning(nvcc: str, tmp_path: Path) -> None:
     """Those that ask for the same headers in one unit; a GPU's tests build each by itself."""
     built = set(waves.names()) - REFUSED

@@ -28,6 +28,7 @@ needs_cuobjdump = pytest.mark.skipif(find_cuobjdump() is None, reason="needs cuo
 FLOOR = Floor(floor_ms=0.002, compute_floor_ms=1e-4, bound="memory", bandwidth_gbps=4300.0, gflops=60e3, unit="fp32")
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", ["honest", "uncoalesced", "bank_conflicts"])
 def test_ptxas_names_the_registers_of_a_kernel_that_does_not_spill(built: Callable[..., Built], name: str) -> None:
     (kernel,) = read_ptxas(built(name).log).values()

@@ -16,6 +16,7 @@ The time of such a block does not count.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from statistics import median
@@ -114,10 +115,22 @@ class ChangingBlocks:
         _expect_returned(watch)
         if not to_see:
             return
-        if timed.collect:
-            timed.collect(to_see, plan.sets)
-        for index in to_see:
-            _expect_fresh(timed.judge.ask(Check(set_index=index)))
+        for index, trial in self._graded(to_see, plan.sets):
+            if not trial.passed:
+                raise _not_fresh(trial, self._is_right_alone(index))
+
+    def _graded(self, graded: Sequence[int], called: Sequence[int]) -> Iterator[tuple[int, Trial]]:
+        """Give each of these sets with its output's grades, of all that a block has called."""
+        if self.timed.collect:
+            self.timed.collect(graded, called)
+        for index in graded:
+            yield index, self.timed.judge.ask(Check(set_index=index))
+
+    def _is_right_alone(self, index: int) -> bool:
+        """Call it on one set that does not change, and say whether its output is right then."""
+        self.timed.side.loop((index,))
+        self.timed.side.stop()
+        return all(trial.passed for _, trial in self._graded((index,), (index,)))
 
     def _change(self, plan: BlockPlan, watch: TicketWatch) -> tuple[int, ...]:
         """Change contents once some calls have begun; return the sets whose outputs are graded, none where no call sees it.
@@ -199,19 +212,16 @@ class ChangingBlocks:
         return watch.ended.wait(self.rng.uniform(*_PART_OF_FIRST) * self.timed.usual_call_s)
 
 
-def _expect_fresh(trial: Trial) -> None:
-    """Check the output of a call that began after contents changed.
-
-    Raises:
-        Distrusted: it is not of the new ones.
-    """
-    if not trial.passed:
-        reason = (
-            "inputs and parameters changed while a block ran, and the output of a call that began after that is not of "
-            f"the new ones ({error_words(trial)}): each call does its whole work on what it is given, and keeps nothing from "
-            "call to call"
-        )
-        raise Distrusted(ReasonCode.WORKED_AHEAD, reason)
+def _not_fresh(trial: Trial, is_right_alone: bool) -> Distrusted:
+    """Return the fault of a call that began after contents changed, and whose output is not of the new ones."""
+    told = (
+        "inputs and parameters changed while a block ran, and the output of a call that began after that is not of "
+        f"the new ones ({error_words(trial)})"
+    )
+    if not is_right_alone:
+        told += ", nor was it in a call alone, without a change: it is wrong for such contents, or keeps results for longer"
+    why = "each call does its whole work on what it is given, and keeps nothing from call to call"
+    return Distrusted(ReasonCode.WORKED_AHEAD, f"{told}: {why}")
 
 
 def _expect_returned(watch: TicketWatch) -> None:

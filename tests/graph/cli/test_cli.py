@@ -71,6 +71,7 @@ def test_help_says_what_each_exit_code_means(capsys: pytest.CaptureFixture[str])
     assert "2  invalid input, the message says how to fix it" in said
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("words", [["problems"], ["problems", "--json"], ["doctor"]])
 def test_a_reader_that_goes_away_ends_a_command_as_sigpipe_would(words: list[str]) -> None:
     reading, writing = os.pipe()

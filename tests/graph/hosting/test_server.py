@@ -119,6 +119,7 @@ async def test_a_search_with_the_forms_context_streams_its_events_and_ends_with_
     assert open_run(state["run_dir"]).is_certified
 
 
+@pytest.mark.thorough
 async def test_a_mailboxs_request_waits_in_the_servers_thread_until_it_is_answered(
     client: LangGraphClient, tmp_path: Path
 ) -> None:

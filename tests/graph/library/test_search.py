@@ -59,6 +59,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.thorough
 def test_host_with_its_own_tools_and_graph_runs_a_search_as_a_node(tmp_path: Path) -> None:
     problem = write_problem(tmp_path / "problem", search={"tune_trials": 0})
     script = HOST.format(tests=str(ROOT / "tests" / "graph"))

@@ -14,6 +14,7 @@ from tests.live_processes import processes_naming
 AGENT: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "mcp_agent" / "agent.py"))
 
 
+@pytest.mark.thorough
 @pytest.mark.long
 async def test_the_agent_gets_a_kernel_that_a_real_search_alone_could_ship(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -91,6 +91,7 @@ async def test_a_search_outlives_its_server_that_is_killed(tmp_path: Path) -> No
         assert over["state"] == "finished"
 
 
+@pytest.mark.thorough
 async def test_what_a_search_says_when_it_cannot_begin_is_the_answer(tmp_path: Path) -> None:
     problem = toy(tmp_path)
     async with connected(RidgelineServer(config_in(tmp_path))) as client:
@@ -103,6 +104,7 @@ async def test_what_a_search_says_when_it_cannot_begin_is_the_answer(tmp_path: P
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.thorough
 async def test_a_search_that_is_refused_once_it_runs_keeps_its_reason(tmp_path: Path) -> None:
     problem = toy(tmp_path)
     with (tmp_path / "problem" / "reference.py").open("a") as reference:
@@ -121,6 +123,7 @@ async def test_a_search_that_is_refused_once_it_runs_keeps_its_reason(tmp_path: 
     assert not (tmp_path / "runs" / "mine").exists()
 
 
+@pytest.mark.thorough
 async def test_a_search_that_is_killed_is_told_so_with_its_processes_end(tmp_path: Path) -> None:
     problem = toy(tmp_path)
     async with connected(RidgelineServer(config_in(tmp_path))) as client:

@@ -38,6 +38,7 @@ def said(server: subprocess.Popen[str], message: dict[str, Any]) -> dict[str, An
     return answer
 
 
+@pytest.mark.thorough
 def test_nothing_but_the_protocol_is_on_standard_output(tmp_path: Path) -> None:
     problem = toy(tmp_path)
     with started(sys.executable, "-m", "tests.graph.mcp.memory_server", str(tmp_path / "runs")) as server:
@@ -79,6 +80,7 @@ def test_a_signal_ends_the_server_while_its_client_is_there(tmp_path: Path) -> N
         assert server.stderr is not None and server.stderr.read() == ""
 
 
+@pytest.mark.thorough
 async def test_an_agent_of_langchain_has_the_tools(tmp_path: Path) -> None:
     run = await parked(tmp_path)
     words = {"command": sys.executable, "args": ["-m", "tests.graph.mcp.memory_server", str(tmp_path / "runs")]}

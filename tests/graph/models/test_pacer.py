@@ -47,6 +47,7 @@ def divide_times(monkeypatch: pytest.MonkeyPatch, by: int) -> None:
         monkeypatch.setattr(pacing, name, getattr(pacing, name) / by)
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "0.1"}], ids=["silent", "retry-after"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_all_of_16_branches_are_answered_by_a_server_that_admits_one_each_2_s(

@@ -99,6 +99,7 @@ def test_a_gpu_busy_with_another_process(problem: Path, fake_driver: str) -> Non
     )
 
 
+@pytest.mark.thorough
 @needs_nvcc
 @pytest.mark.skipif("+cpu" not in metadata.version("torch"), reason="this PyTorch is built with CUDA")
 def test_a_pytorch_without_cuda(problem: Path, fake_driver: str) -> None:

@@ -78,6 +78,7 @@ def replay(path: Path, run_dir: Path, **given: Any) -> SearchRequest:
     return SearchRequest(replay=path, run_dir=run_dir, replay_timings=given.pop("replay_timings", True), **given)
 
 
+@pytest.mark.thorough
 async def test_two_replays_of_a_file_decide_as_the_recorded_search_did(
     recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -235,6 +235,7 @@ def ideas_of(name: str) -> Any:
     return own
 
 
+@pytest.mark.thorough
 async def test_models_that_share_a_search_get_the_recorded_work(tmp_path: Path) -> None:
     models = [ScriptedModel(name, ideas=ideas_of(name[:3])) for name in ("one:a", "two:b")]
     asked = options(tmp_path, search={"rounds": 4, "ideas": 3}, rng_seed=3)

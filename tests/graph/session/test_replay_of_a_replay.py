@@ -62,6 +62,7 @@ async def of_a_replay(tmp_path: Path) -> Path:
     return tmp_path / "second.jsonl"
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("is_strict", [False, True])
 async def test_ideas_start_from_the_parents_that_they_were_recorded_with(
     of_a_replay: Path, tmp_path: Path, is_strict: bool

@@ -113,6 +113,7 @@ def test_the_other_interfaces_are_shipped_too(
     assert done.returncode == 0, done.stderr + done.stdout
 
 
+@pytest.mark.thorough
 def test_its_own_check_compares_with_the_reference(site: Path) -> None:
     """Started as its user starts it."""
     command = [sys.executable, "-m", "scaled_kernel"]

@@ -27,6 +27,7 @@ def test_a_run_folder_runs_its_winner_against_the_reference(tmp_path: Path) -> N
     assert re.search(r"relative error to the reference in float64: \d\.\de-\d\d \(at most 1e-05\)", done.stdout)
 
 
+@pytest.mark.thorough
 def test_on_another_cpu_the_script_runs_only_where_that_is_said(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     script, here = run / "use_kernel.py", detect_device("cpu")

@@ -104,6 +104,7 @@ logging.getLogger("torch._subclasses.fake_tensor").error("of something else")
 """
 
 
+@pytest.mark.thorough
 def test_torch_logs_nothing_of_a_module_that_it_cannot_export(tmp_path: Path) -> None:
     command, environment = [sys.executable, "-c", UNFIT], child_environment()
     said = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)

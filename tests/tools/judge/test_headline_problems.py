@@ -109,6 +109,7 @@ def test_the_operations_of_a_headline_problem_follow_the_textbook(name: str) -> 
     assert flop_count(export_graph(module, scope["get_inputs"]())) == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 async def test_every_cuda_seed_builds_for_hopper_without_a_warning(
     tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch

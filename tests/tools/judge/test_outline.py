@@ -49,6 +49,7 @@ def names(outline: Outline, role: Role) -> list[str]:
     return [a.name for a in outline.signature.with_role(role)]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("source", "inputs", "outputs"),
     [

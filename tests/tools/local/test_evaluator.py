@@ -91,6 +91,7 @@ def children_of(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
+@pytest.mark.thorough
 def test_evaluator_answers_in_order_and_takes_its_judge_with_it(kept: Path) -> None:
     with started(kept) as process:
         assert process.stdin is not None

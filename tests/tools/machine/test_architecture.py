@@ -68,6 +68,7 @@ def compiled(source: str, arch: str, folder: Path) -> str:
     return "" if done.returncode == 0 else trim_log(plain_log(done.stdout + done.stderr, folder))
 
 
+@pytest.mark.first_case
 @needs_nvcc
 @pytest.mark.parametrize(
     ("source", "arch", "line"),

@@ -33,6 +33,7 @@ def measured(folders: Path) -> Ceilings:
     return ceilings(detect_device("cpu"))
 
 
+@pytest.mark.thorough
 @needs_gxx
 def test_probe_measures_every_way_at_sizes_up_to_the_rotating_total(measured: Ceilings) -> None:
     device = detect_device("cpu")

@@ -20,6 +20,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path / "cache"))
 
 
+@pytest.mark.first_case
 @pytest.mark.skipif(shutil.which("nvcc") is None or HAS_GPU, reason="needs nvcc and no GPU")
 @pytest.mark.parametrize("arch", [pytest.param("sm_80", marks=pytest.mark.slow), "sm_90a"])
 def test_probe_of_a_gpu_builds_here_and_its_cuda_error_is_one_line(cache: None, arch: str) -> None:

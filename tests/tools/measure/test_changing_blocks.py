@@ -69,7 +69,7 @@ class Looping:
         self.turn = Condition()
 
     def loop(self, sets: Sequence[int]) -> LoopTime:
-        self.waits, self.calls, self.first_to_wait = True, len(sets), 0
+        self.waits, self.calls, self.first_to_wait = len(sets) > 1, len(sets), 0  # no one looks at a call alone
         self.prepare(sets)
         for done, index in enumerate(sets):
             self.take(done + 1)
@@ -164,7 +164,18 @@ def test_parameters_kept_for_a_block_are_found() -> None:
 
     with pytest.raises(Distrusted, match="keeps nothing from call to call") as fault:
         run_all(blocks_of(memory, Looping(memory, call, lambda _: kept.__setitem__(0, memory.parameter))))
+    assert "wrong for such contents" not in fault.value.finding.reason
     assert fault.value.finding.code is ReasonCode.WORKED_AHEAD
+
+
+def test_a_kernel_that_is_wrong_for_the_contents_is_told_so() -> None:
+    memory = Memory()
+
+    def call(index: int) -> None:
+        memory.outputs[index] = 2 * memory.inputs[index] + 1
+
+    with pytest.raises(Distrusted, match="nor was it in a call alone, without a change: it is wrong"):
+        run_all(blocks_of(memory, Looping(memory, call)))
 
 
 def test_calls_worked_off_in_the_first_one_are_found() -> None:
@@ -288,6 +299,7 @@ KEPT = {
 }
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("is_right", KEPT.values(), ids=KEPT)
 def test_parameters_kept_for_a_part_of_a_block_are_found(is_right: Callable[[int, int], bool]) -> None:
     memory = Memory()

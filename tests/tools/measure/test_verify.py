@@ -127,6 +127,7 @@ def test_verify_wants_bools_exact(bench: Bench) -> None:
     assert "out_1" in verdict.reason
 
 
+@pytest.mark.thorough
 def test_sanitizer_names_an_overrun_that_passes_unseen(bench: Bench) -> None:
     overrun = KERNEL.replace("ANY", "any").replace("bool any = false", "bool any = gain[48 + i] > 1e30f")
     assert bench.verify(overrun).status is Status.OK

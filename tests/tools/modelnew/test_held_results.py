@@ -36,6 +36,7 @@ def _faults() -> int:
     return int(done.stdout)
 
 
+@pytest.mark.thorough
 def test_blocks_fault_hardly_a_page_of_a_result_in() -> None:
     # 256 pages of 4 KiB are a result of 1 MiB, and 720 results are made; the heap grows by a dozen of them now and then
     assert _faults() < 720 * 256 / 20

@@ -45,6 +45,7 @@ def test_the_launcher_is_built_once_and_not_taken_from_others(built: Path, tmp_p
     assert build_launcher(tmp_path / "cache").stat().st_mode & 0o022 == 0
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     "kept", [pytest.param(0, marks=pytest.mark.slow), 100, pytest.param(-1000, marks=pytest.mark.slow)]
 )

@@ -111,6 +111,7 @@ def opened(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.any_tier
 def test_the_guard_alone_keeps_an_old_kernel_s_sockets_and_signals_in(
     on_linux_5_14: Sandbox, python: Callable[..., Confined]

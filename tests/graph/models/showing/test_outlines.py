@@ -153,6 +153,7 @@ def test_a_line_of_heads_without_an_end_costs_no_time() -> None:
 LOOP = "void f(float* x) {\n    for (int i = 0; i < 8; i++) x[i] = 0;\n}\n"
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     "source",
     [

@@ -85,6 +85,7 @@ def test_a_source_that_cannot_be_told_apart_has_no_parts(source: str) -> None:
     assert parts_of(source, "cpp") == []
 
 
+@pytest.mark.thorough
 def test_a_very_long_source_is_read_in_a_time_that_grows_with_its_length() -> None:
     def seconds(count: int) -> float:
         """Return the least of three: Python's collector, which walks the whole test process, may enter any of them."""

@@ -16,6 +16,7 @@ def composer_of(reference):
     return ConvolutionCpu(subject_of(reference))
 
 
+@pytest.mark.first_case
 @each_build
 @pytest.mark.parametrize("name", NAMES)
 def test_plain_and_full_compositions_are_correct(bench, convolutions, name, flags):
@@ -26,6 +27,7 @@ def test_plain_and_full_compositions_are_correct(bench, convolutions, name, flag
     bench.check(convolutions[name], sources, flags)
 
 
+@pytest.mark.thorough
 def test_each_structure_is_correct_by_itself(bench, convolutions):
     composer = composer_of(convolutions["alexnet_relu_pool"])
     bench.check(
@@ -33,6 +35,7 @@ def test_each_structure_is_correct_by_itself(bench, convolutions):
     )
 
 
+@pytest.mark.thorough
 @each_build
 def test_every_value_of_the_tunables_is_correct(bench, convolutions, flags):
     composer = composer_of(convolutions["square"])

@@ -39,6 +39,7 @@ def composer_of(reference, tolerance="tf32"):
     return ConvolutionCuda(subject_of(reference, HOPPER, tolerance))
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", EMULATED)
 def test_emulated_compositions_are_correct(bench, convolutions, name):
     composer = composer_of(convolutions[name])
@@ -50,6 +51,7 @@ def test_emulated_compositions_are_correct(bench, convolutions, name):
         assert error < (8e-3 if name == "brain" else allowed), f"{composition} {variation}: relative error {error}"
 
 
+@pytest.mark.thorough
 def test_emulated_tunables_are_correct(bench, convolutions):
     composer = composer_of(convolutions["ceiling"])
     source = composer.write_source(frozenset({Structure.MMA, Structure.POOL}), 0)
@@ -59,6 +61,7 @@ def test_emulated_tunables_are_correct(bench, convolutions):
     assert max(worst_error(convolutions["ceiling"], made) for made in outputs) < ROUNDED_ERROR
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no CUDA toolkit")
 def test_sources_build_without_a_warning(cuda_bench, convolutions):
     parts = {

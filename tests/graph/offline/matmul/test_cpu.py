@@ -30,6 +30,7 @@ def sources_of(reference, compositions, variation=0):
     return [composer.write_source(frozenset(c), variation) for c in compositions]
 
 
+@pytest.mark.first_case
 @each_build
 @pytest.mark.parametrize("name", some_slow(NAMES, {"odd", "both_turned", "batched", "linear", "one_row", "bf16"}))
 def test_plain_and_full_compositions_are_correct(bench, products, name, flags):
@@ -45,6 +46,7 @@ def applicable(reference):
     return MatmulCpu(subject_of(reference)).applicable()
 
 
+@pytest.mark.thorough
 def test_each_structure_on_panels_is_correct(bench, products):
     singles = [{Structure.PANELS}, *({Structure.PANELS, s} for s in sorted(ALL - {Structure.PANELS}))]
     bench.check(products["deep"], sources_of(products["deep"], singles))

@@ -93,6 +93,7 @@ def test_variations_start_their_tunables_elsewhere(products):
     assert len({composer.write_source(frozenset({Structure.TENSOR, Structure.ASYNC}), v) for v in range(3)}) == 3
 
 
+@pytest.mark.thorough
 @needs_nvcc
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("built", [BUILT, pytest.param(BUILT_TOO, marks=pytest.mark.slow)], ids=["each", "more"])

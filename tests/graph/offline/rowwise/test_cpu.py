@@ -46,6 +46,7 @@ def test_each_structure_and_pair_is_correct(bench, references, name):
     bench.check(references[name], sources_of(references[name], [[s] for s in usable] + pairs[::4]))
 
 
+@pytest.mark.first_case
 @each_build
 @pytest.mark.parametrize("name", some_slow(OTHERS + THOROUGH, QUICK))
 def test_plain_and_maximal_compositions_are_correct(bench, references, name, flags):

@@ -26,6 +26,7 @@ COMPOSITIONS = (
 CASES = [("swiglu", 2), *(pytest.param(*c, marks=pytest.mark.slow) for c in [("mean_pool", 4), ("masked_softmax", 2)])]
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("name", "count"), CASES)
 def test_emulated_kernels_are_correct(bench, references, name, count):

@@ -297,6 +297,7 @@ asyncio.run(run_search(options(folder), engine=engine, models=[ScriptedModel(del
 """
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(("mode", "think_s"), [(COMPILED[1], 120.0), (COMPILED[0], 0.0)])
 def test_killed_search_measures_each_mode_once_over_both_its_lives(tmp_path: Path, mode: str, think_s: float) -> None:
     """Kill it in its second mode while a model thinks; in another search, in its first while the round's end waits."""

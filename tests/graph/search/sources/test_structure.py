@@ -87,6 +87,7 @@ def test_module_is_read_with_the_native_source_that_it_holds() -> None:
     assert structure_of(MODULE.replace("// 4", "// 4 + x"), "py") != structure_of(MODULE, "py")
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("language", ["cpp", "py"])
 @pytest.mark.parametrize("piece", ["/*", "'", '"', "a(", "f(a){", "0'", "x y(", "\\", '"""', "// tune: A = 1 | 2\n"])
 def test_a_source_is_read_in_time_by_its_length(piece: str, language: str) -> None:

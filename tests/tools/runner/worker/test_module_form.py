@@ -170,6 +170,7 @@ def test_an_honest_file_is_accepted_with_the_judges_weights_under_names_of_its_o
     assert [each.name for each in verdict.skipped] == ["not_varied scale"]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_a_file_is_rejected_that(bench: Bench, cheat: str) -> None:
     source, code, words = CHEATS[cheat]
@@ -191,6 +192,7 @@ def test_a_build_that_fails_names_the_line(bench: Bench) -> None:
     assert build.reason == "candidate.py:10: error: NameError: name 'shifts' is not defined"
 
 
+@pytest.mark.thorough
 def test_a_file_that_ends_its_builder_is_told_so(bench: Bench) -> None:
     _, build = bench.build("import os\nos._exit(0)\n" + HONEST)
     assert (build.status, build.reason_code) == (Status.COMPILE_ERROR, R.COMPILER_FAILED)

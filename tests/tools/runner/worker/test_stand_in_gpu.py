@@ -53,6 +53,7 @@ class ModelNew(torch.nn.Module): ...
 """
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("source", "told"),
     [

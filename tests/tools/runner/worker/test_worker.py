@@ -154,6 +154,7 @@ def test_an_honest_extension_runs_loops_and_hands_over_its_kept_outputs(honest: 
     assert honest.process.wait(20).is_success
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("mode", "code", "words"),
     [

@@ -212,6 +212,7 @@ def runs_to_settle(found: Found, **limits: Any) -> tuple[dict[str, str], int]:
     return kept, torch.runs_of_this_test - before  # type: ignore[attr-defined]
 
 
+@pytest.mark.thorough
 def test_one_of_200_parameters_that_is_refused_takes_few_runs() -> None:
     guard = "assert bool((self.many[77] > 0.9).all()); " + ALL_OF_MANY
     found = Found(f"{MANY}; self.many[77].data.fill_(1.0)", guard)

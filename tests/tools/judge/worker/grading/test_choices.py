@@ -110,6 +110,7 @@ HONEST: dict[str, tuple[tuple[str, ...], str, tuple[Kernel, ...]]] = {
 }
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("name", HONEST)
 def test_any_order_of_equals_is_right(name: str, secret: bytes) -> None:

@@ -40,6 +40,7 @@ def test_rows_quantised_by_a_reciprocal_are_right(rows: int, depth: int, secret:
     assert problem(rows, depth, secret).refused_in(products) == []
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(("rows", "depth"), SIZES)
 @pytest.mark.parametrize("precision", [PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16])
 def test_rows_quantised_in_less_are_wrong(rows: int, depth: int, precision: PrecisionClass) -> None:
@@ -130,6 +131,7 @@ QUANTISED = (
 )
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("secret", SECRETS)
 def test_last_bits_decide_in_an_operation_that_refuses_float64_too(secret: bytes) -> None:
     judged = Judged("x", "torch.randn(256, 512)", *QUANTISED, secret=secret)

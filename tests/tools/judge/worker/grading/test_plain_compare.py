@@ -83,6 +83,7 @@ def is_coarse_first(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     return bool(request.param)
 
 
+@pytest.mark.first_case
 @pytest.mark.usefixtures("is_coarse_first")
 @pytest.mark.parametrize(
     ("dtype", "kind", "chunk"),

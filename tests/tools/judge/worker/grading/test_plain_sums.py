@@ -65,6 +65,7 @@ def in_fp16(terms: torch.Tensor) -> torch.Tensor:
     return sums_by_lanes(terms.half()).float()
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize(("problem", "kernel"), CASES, ids=NAMES)
 def test_sums_by_few_lanes_in_float32_are_right(problem: tuple[str, str], kernel: object, secret: bytes) -> None:
@@ -73,6 +74,7 @@ def test_sums_by_few_lanes_in_float32_are_right(problem: tuple[str, str], kernel
         assert judged.refused_in(kernel(add)) == []  # type: ignore[operator]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("add", [without_a_thousandth, in_bf16, in_fp16])
 @pytest.mark.parametrize(("problem", "kernel"), CASES, ids=NAMES)
 def test_sums_of_fewer_terms_or_in_less_are_wrong(problem: tuple[str, str], kernel: object, add: Sum) -> None:
@@ -80,6 +82,7 @@ def test_sums_of_fewer_terms_or_in_less_are_wrong(problem: tuple[str, str], kern
     assert not judged.passes("nominal_0", kernel(add))  # type: ignore[operator]
 
 
+@pytest.mark.thorough
 def test_channels_that_lie_side_by_side_may_be_lanes_themselves() -> None:
     judged = Judged("x", SQUARES[1], SQUARES[0])
 
