@@ -117,7 +117,7 @@ class ChangingBlocks:
             return
         for index, trial in self._graded(to_see, plan.sets):
             if not trial.passed:
-                raise _not_fresh(trial, self._is_right_alone(index))
+                raise _not_fresh(trial, is_right_alone=self._is_right_alone(index))
 
     def _graded(self, graded: Sequence[int], called: Sequence[int]) -> Iterator[tuple[int, Trial]]:
         """Give each of these sets with its output's grades, of all that a block has called."""
@@ -212,14 +212,16 @@ class ChangingBlocks:
         return watch.ended.wait(self.rng.uniform(*_PART_OF_FIRST) * self.timed.usual_call_s)
 
 
-def _not_fresh(trial: Trial, is_right_alone: bool) -> Distrusted:
+def _not_fresh(trial: Trial, *, is_right_alone: bool) -> Distrusted:
     """Return the fault of a call that began after contents changed, and whose output is not of the new ones."""
     told = (
         "inputs and parameters changed while a block ran, and the output of a call that began after that is not of "
         f"the new ones ({error_words(trial)})"
     )
     if not is_right_alone:
-        told += ", nor was it in a call alone, without a change: it is wrong for such contents, or keeps results for longer"
+        told += (
+            ", nor was it in a call alone, without a change: it is wrong for such contents, or keeps results for longer"
+        )
     why = "each call does its whole work on what it is given, and keeps nothing from call to call"
     return Distrusted(ReasonCode.WORKED_AHEAD, f"{told}: {why}")
 

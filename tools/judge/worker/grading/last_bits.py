@@ -5,14 +5,18 @@ each result that float32 does not hold rounded at random, a few last bits nearer
 1997). Results that float32 holds stay, so whole numbers and masks are as they were, and equal numbers stay equal. Operands
 are moved as for what sums lose, since what is left of large terms is off by the last bits of these.
 
+The mean of numbers that are all alike may be off by last bits too: a kernel multiplies their sum by a rounded 1/n, and what is
+left of the numbers less that mean, over a deviation of nothing, is anything.
+
 Among equals each run chooses in one way (choices.py). An output is right where one way gives each of its rows.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -29,6 +33,7 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import LAST_BITS, LAST_BITS_DRAWS, SUM_ERROR
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
+_FEWEST_ALIKE = 3
 _DRAWS_UP = LAST_BITS_DRAWS // 2
 """Further draws where equals decide what is left of a sum of them, as in a nucleus: results further from zero."""
 _JUMPS = frozenset(
@@ -158,6 +163,7 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
         self.is_jump_found = False  # an operation on the way that jumps where last bits decide
         self._rng_seed, self._dtype, self._is_up = rng_seed, dtype, is_up
         self._count = 0
+        self._sums: list[tuple[torch.Tensor, torch.Tensor]] = []  # of numbers that are alike, and where
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -166,7 +172,34 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
         if any(returned.alias_info is not None for returned in func._schema.returns):
             return result
         self._count += 1
-        return _pytree.tree_map(self._rounded, result)
+        rounded = _pytree.tree_map(self._rounded, result)
+        return self._with_means(func, args, rounded) if isinstance(rounded, torch.Tensor) else rounded
+
+    def _with_means(self, func: Any, args: Sequence[Any], result: torch.Tensor) -> torch.Tensor:
+        """Return a result, moved by last bits wherever it is the mean of numbers that are all alike."""
+        name = str(func.overloadpacket).removeprefix("aten.")
+        if result.dtype is not self._dtype or not isinstance(args[0], torch.Tensor):
+            return result
+        if name in {"mean", "sum"}:
+            alike = _are_alike(args[0], args[1] if len(args) > 1 else None, is_kept=result.dim() == args[0].dim())
+            if name == "mean":
+                return self._moved_where(alike, result)
+            self._sums.append((result, alike))
+        elif name == "div":
+            for total, alike in self._sums:
+                if args[0] is total and alike.shape == result.shape:
+                    return self._moved_where(alike, result)
+        return result
+
+    def _moved_where(self, alike: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+        chosen = alike & (result != 0)
+        if not bool(chosen.any()):
+            return result
+        self.is_jump_found = True
+        self._count += 1
+        places = torch.arange(result.numel(), dtype=torch.float64, device=result.device).reshape(result.shape)
+        shares = shares_of(places, self._rng_seed, self._count)
+        return torch.where(chosen, shares.mul_(-LAST_BITS).add_(1).mul_(result), result).to(result.dtype)
 
     def _rounded(self, made: Any) -> Any:
         if not isinstance(made, torch.Tensor) or made.dtype is not self._dtype:
@@ -182,6 +215,15 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
         rounded = changed.float().double()
         is_number = torch.isfinite(rounded) & (rounded != 0)  # float64 goes further at both ends
         return torch.where(held == values, values, torch.where(is_number, rounded, changed)).to(made.dtype)
+
+
+def _are_alike(operand: torch.Tensor, dims: Sequence[int] | None, *, is_kept: bool) -> torch.Tensor:
+    """Return where all numbers of a sum are one, of which there are as many as make 1/n no number of few bits."""
+    chosen = list(dims) if dims else list(range(operand.dim()))
+    count = math.prod(operand.shape[d] for d in chosen)
+    if count < _FEWEST_ALIKE or count & (count - 1) == 0:
+        return torch.zeros_like(operand.sum(chosen, keepdim=is_kept), dtype=torch.bool)
+    return operand.amax(chosen, keepdim=is_kept) == operand.amin(chosen, keepdim=is_kept)
 
 
 def _may_jump(func: Any, given: Any, result: Any) -> bool:

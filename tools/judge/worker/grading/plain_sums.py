@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ridgeline.tools.errors import BadReferenceError
@@ -25,13 +26,14 @@ from ridgeline.tools.records.precision import LONGEST_LANE, PLAIN_LANES
 def plain_errors(reference: Reference, case: Case) -> EachErrors | None:
     """Return what plain sums do to each output of a case that is float64's otherwise; None where nothing can be told.
 
-    Sums, running sums, means, variances, norms, reduced losses and the statistics of layer, group, batch and instance norms
-    are so, on a CPU: a GPU's kernels add in trees, as PyTorch does. The worst counts of some numbers of lanes.
+    Sums, products of matrices, running sums, means, variances, norms, softmax, reduced losses and the statistics of layer,
+    group, batch and instance norms are so, on a CPU: a GPU's kernels add in trees, as PyTorch does. Attention is so by its
+    products. The worst counts of some numbers of lanes.
     """
     found: list[EachErrors] = []
     for lanes in PLAIN_LANES:
         try:
-            with torch.no_grad(), PlainSums(lanes):
+            with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), PlainSums(lanes):
                 outputs = reference.run_double(case.inputs, case.parameters)
         except BadReferenceError:
             return None
@@ -40,6 +42,12 @@ def plain_errors(reference: Reference, case: Case) -> EachErrors | None:
             return None
         found.append(errors)
     return worst_of(*found)
+
+
+_MOST_PRODUCTS = 1 << 33
+"""Multiplications of a product that is made plain at most: some ten seconds of a core."""
+_TILE = 1 << 16
+"""Sums that are made at once: they stay in a core's cache."""
 
 
 class PlainSums(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there
@@ -57,6 +65,9 @@ class PlainSums(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch ha
         if name in _NORMALISED and isinstance(operand, torch.Tensor) and _is_summed(operand):
             given = {n: given.get(n) for n in names}
             return (_NORMALISED[name](given, self._lanes), *func(*args, **(kwargs or {}))[1:])
+        if name in _PRODUCTS and "out" not in given and isinstance(operand, torch.Tensor) and _is_summed(operand):
+            made = _product_of(name, given, self._lanes)
+            return func(*args, **(kwargs or {})) if made is None else made
         made = _REDUCTIONS.get(name)
         if made is None or "out" in given or not (isinstance(operand, torch.Tensor) and _is_summed(operand)):
             return func(*args, **(kwargs or {}))
@@ -74,16 +85,21 @@ class _Reduction:
         self.func, self.operand, self.given = func, operand, given
         dims = given.get("dim")
         chosen = range(operand.dim()) if dims is None or dims == [] else [dims] if isinstance(dims, int) else dims
-        self._dims = sorted(d % operand.dim() for d in chosen)
-        self._lanes = lanes
-        self.count = math.prod(operand.shape[d] for d in self._dims)
+        self.dims = sorted(d % operand.dim() for d in chosen)
+        self.lanes = lanes
+        self.count = math.prod(operand.shape[d] for d in self.dims)
+
+    def again(self) -> Any:
+        """Return what the operation itself gives."""
+        given = dict(self.given)
+        return self.func(given.pop("self"), **given)
 
     def sum(self, terms: torch.Tensor, *, is_kept: bool | None = None) -> torch.Tensor:
         """Return the sum of terms of the operand's shape, in its type."""
         kept = self.given.get("keepdim", False) if is_kept is None else is_kept
-        total = plain_sum(terms, self._dims, self._lanes).to(self.operand.dtype)
+        total = plain_sum(terms, self.dims, self.lanes).to(self.operand.dtype)
         if kept:
-            return total.reshape([1 if d in self._dims else size for d, size in enumerate(terms.shape)])
+            return total.reshape([1 if d in self.dims else size for d, size in enumerate(terms.shape)])
         return total
 
     def variance(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -91,11 +107,12 @@ class _Reduction:
         means = self.sum(self.operand, is_kept=True) / self.count
         correction = self.given.get("correction")
         freedom = max(self.count - (1 if correction is None else correction), 0)
-        mean = means if self.given.get("keepdim", False) else means.reshape(self._kept_shape())
+        mean = means if self.given.get("keepdim", False) else means.reshape(self.kept_shape())
         return self.sum((self.operand - means) ** 2) / freedom, mean
 
-    def _kept_shape(self) -> list[int]:
-        return [size for d, size in enumerate(self.operand.shape) if d not in self._dims]
+    def kept_shape(self) -> list[int]:
+        """Return the sizes of the dimensions that stay."""
+        return [size for d, size in enumerate(self.operand.shape) if d not in self.dims]
 
 
 def plain_sum(terms: torch.Tensor, dims: Sequence[int], lanes: int) -> torch.Tensor:
@@ -115,10 +132,47 @@ def plain_sum(terms: torch.Tensor, dims: Sequence[int], lanes: int) -> torch.Ten
     sums = steps[0].clone()
     for step in itertools.islice(steps, 1, None):
         sums += step
+    return _in_pairs(sums).reshape([terms.shape[d] for d in kept])
+
+
+def _in_pairs(sums: torch.Tensor) -> torch.Tensor:
+    """Return the sum of lanes along the first dimension, each half added to the other."""
     while len(sums) > 1:
         half = len(sums) // 2
         sums = torch.cat([sums[:half] + sums[half : 2 * half], sums[2 * half :]])
-    return sums[0].reshape([terms.shape[d] for d in kept])
+    return sums[0]
+
+
+def plain_product(first: torch.Tensor, second: torch.Tensor, lanes: int) -> torch.Tensor | None:
+    """Return the products (batch, rows, columns) of (batch, rows, inner) and (batch, inner, columns), sums plain in float32.
+
+    None where that would take too long. With several columns a kernel's lanes lie along them, as in `plain_sum`.
+    """
+    (batch, rows, inner), columns = first.shape, second.shape[-1]
+    if not (batch * rows * columns * inner and batch * rows * columns * inner <= _MOST_PRODUCTS):
+        return None
+    lanes = max(1 if columns > 1 and lanes == min(PLAIN_LANES) else lanes, math.ceil(inner / LONGEST_LANE))
+    missing = -inner % lanes
+    left = (
+        torch.nn.functional.pad(first.float(), (0, missing)).unflatten(-1, (-1, lanes)).permute(2, 3, 0, 1).contiguous()
+    )
+    right = (
+        torch.nn.functional.pad(second.float(), (0, 0, 0, missing))
+        .unflatten(1, (-1, lanes))
+        .permute(1, 2, 0, 3)
+        .contiguous()
+    )
+    made = first.new_empty((batch, rows, columns), dtype=torch.float32)
+    tile_rows = max(1, min(rows, _TILE // (columns * lanes)))
+    tile_batch = max(1, _TILE // (columns * lanes * rows)) if tile_rows == rows else 1
+    for at, row in itertools.product(range(0, batch, tile_batch), range(0, rows, tile_rows)):
+        terms = left[:, :, at : at + tile_batch, row : row + tile_rows, None]
+        others = right[:, :, at : at + tile_batch, None, :]
+        sums = torch.zeros_like(terms[0] * others[0])
+        for one, other in zip(terms, others, strict=True):
+            sums.addcmul_(one, other)
+        made[at : at + tile_batch, row : row + tile_rows] = _in_pairs(sums)
+    return made
 
 
 def running_sum(terms: torch.Tensor, dim: int) -> torch.Tensor:
@@ -148,17 +202,71 @@ def _norm(call: _Reduction) -> torch.Tensor:
         return call.sum(call.operand.abs())
     if order == 2:
         return call.sum(call.operand**2).sqrt()
-    given = dict(call.given)
-    return call.func(given.pop("self"), **given)  # type: ignore[no-any-return]  # torch has no types there
+    return call.again()  # type: ignore[no-any-return]  # torch has no types there
 
 
 def _loss(call: _Reduction) -> torch.Tensor:
     given = call.given | {"reduction": 0}
-    terms = call.func(given.pop("self"), **given)
     reduction = call.given.get("reduction", 1)
-    if reduction == 0 or terms.shape != call.operand.shape:
-        return call.func(call.operand, **{n: v for n, v in call.given.items() if n != "self"})  # type: ignore[no-any-return]
-    return call.sum(terms, is_kept=False) / (call.count if reduction == 1 else 1)
+    if reduction == 0:
+        return call.again()
+    terms = call.func(given.pop("self"), **given)
+    return _whole_sum(terms, call.lanes) / (terms.numel() if reduction == 1 else 1)
+
+
+def _nll_loss(call: _Reduction) -> tuple[torch.Tensor, torch.Tensor]:
+    given = call.given | {"reduction": 0}
+    reduction = call.given.get("reduction", 1)
+    total, weight = call.again()
+    if reduction == 0:
+        return total, weight
+    terms, _ = call.func(given.pop("self"), **given)
+    return _whole_sum(terms, call.lanes) / (weight if reduction == 1 else 1), weight
+
+
+def _whole_sum(terms: torch.Tensor, lanes: int) -> torch.Tensor:
+    return plain_sum(terms.reshape(-1), [0], lanes).to(terms.dtype)
+
+
+def _exponentials(call: _Reduction, *, dim: int | None = None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the maximum, each exponential of what is below it, and the plain sum of these; dimensions stay."""
+    dims = call.dims if dim is None else [dim % call.operand.dim()]
+    largest = call.operand.amax(dims, keepdim=True)
+    largest = largest.where(largest.isfinite(), torch.zeros_like(largest))
+    powers = (call.operand - largest).exp()
+    kept = [1 if d in dims else size for d, size in enumerate(powers.shape)]
+    return largest, powers, plain_sum(powers, dims, call.lanes).to(powers.dtype).reshape(kept)
+
+
+def _log_sum_exp(call: _Reduction) -> torch.Tensor:
+    largest, _, total = _exponentials(call)
+    made = total.log() + largest
+    return made if call.given.get("keepdim", False) else made.reshape(call.kept_shape())
+
+
+def _softmax(call: _Reduction) -> torch.Tensor:
+    _, powers, total = _exponentials(call)
+    return powers / total
+
+
+def _log_softmax(call: _Reduction) -> torch.Tensor:
+    largest, _, total = _exponentials(call)
+    return call.operand - largest - total.log()
+
+
+def _product_of(name: str, given: dict[str, Any], lanes: int) -> torch.Tensor | None:
+    """Return what one of the products gives; None where it is left as it is."""
+    first, second = (given[key] for key in _PRODUCTS[name])
+    batched_first = first if first.dim() == 3 else first[None] if first.dim() == 2 else first[None, None]
+    batched_second = second if second.dim() == 3 else second[None] if second.dim() == 2 else second[None, :, None]
+    made = plain_product(batched_first, batched_second, lanes)
+    if made is None:
+        return None
+    shape = (*first.shape[:-1], *(second.shape[-1:] if second.dim() > 1 else ()))
+    product = made.to(first.dtype).reshape(shape) * given.get("alpha", 1)
+    added = given.get("self") if "self" not in _PRODUCTS[name] else None
+    beta = given.get("beta", 1)
+    return product if added is None or beta == 0 else added * beta + product
 
 
 def _normalised(terms: torch.Tensor, dims: Sequence[int], eps: float, lanes: int) -> torch.Tensor:
@@ -205,6 +313,16 @@ _NORMALISED: dict[str, Callable[[dict[str, Any], int], torch.Tensor]] = {
     "native_group_norm": _group_norm,
     "native_batch_norm": _batch_norm,
 }
+_PRODUCTS = {
+    "mm": ("self", "mat2"),
+    "bmm": ("self", "mat2"),
+    "addmm": ("mat1", "mat2"),
+    "baddbmm": ("batch1", "batch2"),
+    "mv": ("self", "vec"),
+    "addmv": ("mat", "vec"),
+    "dot": ("self", "tensor"),
+}
+"""Products of matrices and vectors, and the names of what is multiplied; what else is `self` is added."""
 _REDUCTIONS: dict[str, Callable[[_Reduction], Any]] = {
     "sum": lambda call: call.sum(call.operand),
     "mean": lambda call: call.sum(call.operand) / call.count,
@@ -212,11 +330,19 @@ _REDUCTIONS: dict[str, Callable[[_Reduction], Any]] = {
     "std": lambda call: call.variance()[0].sqrt(),
     "var_mean": lambda call: call.variance(),
     "std_mean": lambda call: (call.variance()[0].sqrt(), call.variance()[1]),
+    "nansum": lambda call: call.sum(call.operand.nan_to_num(nan=0.0)),
     "cumsum": _cumsum,
+    "logsumexp": _log_sum_exp,
+    "_softmax": _softmax,
+    "_log_softmax": _log_softmax,
     "linalg_vector_norm": _norm,
     "mse_loss": _loss,
     "smooth_l1_loss": _loss,
     "huber_loss": _loss,
     "binary_cross_entropy": _loss,
     "binary_cross_entropy_with_logits": _loss,
+    "soft_margin_loss": _loss,
+    "multi_margin_loss": _loss,
+    "nll_loss_forward": _nll_loss,
+    "nll_loss2d_forward": _nll_loss,
 }
