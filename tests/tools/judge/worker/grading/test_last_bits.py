@@ -69,6 +69,33 @@ def test_rows_quantised_without_one_of_a_thousand_numbers_or_always_downwards_ar
         assert judged.refused_in(kernel, NOMINAL) == list(NOMINAL)
 
 
+DAYS = 7
+STANDARDISED = {
+    "mean": "return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True, unbiased=False) + 1e-5)",
+    "sum": "return (x - x.sum(-1, keepdim=True) / x.shape[-1]) / (x.std(-1, keepdim=True, unbiased=False) + 1e-5)",
+}
+
+
+def standardised(x: torch.Tensor) -> torch.Tensor:
+    apart = x - x.sum(-1, keepdim=True) * torch.tensor(1 / DAYS)
+    return apart / ((apart * apart).mean(-1, keepdim=True).sqrt() + 1e-5)
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("body", STANDARDISED.values(), ids=STANDARDISED)
+@pytest.mark.parametrize("inputs", [f"torch.randn(4096, {DAYS})", f"torch.randint(1, 6, (4096, {DAYS})).float()"])
+def test_rows_of_one_number_may_be_off_by_a_mean_of_a_rounded_reciprocal(inputs: str, body: str, secret: bytes) -> None:
+    assert Judged("x", inputs, body, secret=secret).refused_in(standardised) == []
+
+
+@pytest.mark.parametrize("body", STANDARDISED.values(), ids=STANDARDISED)
+def test_a_mean_in_less_is_wrong_beside_rows_of_one_number(body: str) -> None:
+    judged = Judged("x", f"torch.randn(4096, {DAYS})", body)
+    for precision in (PrecisionClass.TF32, PrecisionClass.BF16):
+        assert not judged.passes("integers", lambda x, to=precision: standardised(rounded(x * 1.1, to)))
+        assert not judged.passes("nominal_0", lambda x, to=precision: standardised(rounded(x, to)))
+
+
 WHOLE = {
     "int8": (
         [f"s = x.abs().amax(-1, keepdim=True) / {LARGEST}", "return torch.round(x / s).to(torch.int8)"],

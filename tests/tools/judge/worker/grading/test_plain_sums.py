@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
 from tests.tools.judge.worker.drawn_secrets import SECRETS
 from tests.tools.judge.worker.grading.judged import Judged, Kernel, sums_by_lanes
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ridgeline.tools.judge.worker.grading.plain_sums import PlainSums, plain_sum
+from ridgeline.tools.judge.worker.grading.class_errors import rounded
+from ridgeline.tools.judge.worker.grading.plain_sums import PlainSums, plain_product, plain_sum
+from ridgeline.tools.records.vocabulary import PrecisionClass
 
 ROWS, WIDTH, CHANNELS = 64, 8192, 8
 Sum = Kernel
@@ -104,6 +109,79 @@ def test_running_sums_of_long_rows_in_float32_are_right_and_those_in_less_are_no
         assert not judged.passes("nominal_0", less)
 
 
+SAMPLES, FEATURES = 4096, 32
+COVARIANCE = ("x = x - x.mean(0)\n        return x.T @ x / (x.shape[0] - 1)", f"torch.randn({SAMPLES}, {FEATURES})")
+
+
+def covariance(add: Callable[[torch.Tensor], torch.Tensor]) -> Kernel:
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        x = x - x.mean(0)
+        return add((x[:, :, None] * x[:, None, :]).reshape(SAMPLES, -1)).reshape(FEATURES, FEATURES) / (SAMPLES - 1)
+
+    return kernel
+
+
+def by_one_accumulator(terms: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(np.add.accumulate(terms.numpy(), axis=0)[-1].copy())
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_products_of_one_accumulator_an_output_are_right(secret: bytes) -> None:
+    judged = Judged("x", COVARIANCE[1], COVARIANCE[0], secret=secret)
+    assert judged.refused_in(covariance(by_one_accumulator)) == []
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda terms: by_one_accumulator(terms[: -SAMPLES // 1024]),
+        lambda terms: by_one_accumulator(terms.bfloat16().float()),
+        lambda terms: by_one_accumulator(rounded(terms, PrecisionClass.TF32)),
+    ],
+    ids=["a thousandth less", "bf16", "tf32"],
+)
+def test_products_of_fewer_terms_or_in_less_are_wrong(add: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    judged = Judged("x", COVARIANCE[1], COVARIANCE[0])
+    assert not judged.passes("nominal_0", covariance(add))
+
+
+VOCABULARY = 1 << 16
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_exponentials_summed_by_few_lanes_are_right(secret: bytes) -> None:
+    judged = Judged("x", f"torch.randn(8, {VOCABULARY})", "return torch.logsumexp(x, -1)", secret=secret)
+
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        largest = x.amax(-1)
+        return sums_by_lanes((x - largest[:, None]).exp()).log() + largest
+
+    assert judged.refused_in(kernel) == []
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_a_loss_that_is_one_operation_may_be_summed_plainly(secret: bytes) -> None:
+    sizes = "torch.randn(2, 2, 256, 256), torch.randint(0, 2, (2, 256, 256))"
+    judged = Judged("x, y", sizes, "return torch.nn.functional.cross_entropy(x, y)", secret=secret)
+
+    def kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        losses = torch.nn.functional.cross_entropy(x, y, reduction="none")
+        return sums_by_lanes(losses.reshape(1, -1))[0] / losses.numel()
+
+    assert judged.refused_in(kernel) == []
+
+
+def test_a_product_is_added_in_float32_by_its_lanes() -> None:
+    first, second = torch.randn(2, 5, 1 << 10), torch.randn(2, 1 << 10, 3)
+    for lanes, own in ((8, 1), (16, 16)):
+        made = plain_product(first, second, lanes)
+        terms = (first[:, :, None] * second.transpose(1, 2)[:, None]).reshape(30, -1)
+        assert made is not None
+        torch.testing.assert_close(made.reshape(-1), sums_by_lanes(terms, own), rtol=0.0, atol=2e-5)
+        assert not torch.equal(made.double(), first.double() @ second.double())
+    assert plain_product(torch.empty(0, 1, 8), torch.empty(0, 8, 1), 8) is None
+
+
 def test_a_plain_sum_adds_in_float32_by_its_lanes() -> None:
     terms = torch.full((2, 1 << 12), 0.1)
     lost = plain_sum(terms.double(), [1], 8) - terms.double().sum(-1)
@@ -123,12 +201,22 @@ def test_a_plain_sum_adds_in_float32_by_its_lanes() -> None:
         "torch.nn.functional.group_norm(x.transpose(0, 1), 3, y[0, :6, 0], y[1, :6, 0])",
         "torch.nn.functional.instance_norm(x)", "torch.nn.functional.batch_norm(x, None, None, training=True)",
         "torch.nn.functional.batch_norm(x, y[0, :, 0], y[1, :, 0], y[2, :, 0])",
+        "x @ y.transpose(1, 2)", "x[0] @ y[1].T", "x[0] @ y[0, 0]", "x[0, 0] @ y[0, 0]", "x[0, :, 0] @ y[1]",
+        "torch.addmm(x[0, 0], x[0].T, y[0], beta=2, alpha=0.5)", "torch.addmm(x[0, 0], x[0].T, y[0], beta=0)",
+        "torch.baddbmm(x[:, :, :7], x, y.transpose(1, 2), alpha=3)", "torch.addmv(x[0, :, 0], x[0], y[0, 0], beta=2)",
+        "torch.nn.functional.linear(x, y[0], y[0, :, 0])", "torch.einsum('bij,bkj->bik', x, y)",
+        "torch.nn.functional.scaled_dot_product_attention(x, y, y)",
+        "x.logsumexp(-1)", "x.logsumexp((0, 2), keepdim=True)", "x.softmax(1)", "x.log_softmax(-1)", "x.nansum(0)",
+        "torch.nn.functional.cross_entropy(x, y[:, 0].argmax(-1, keepdim=True).expand(-1, 9) % 7, reduction='sum')",
+        "torch.nn.functional.cross_entropy(x[0], torch.arange(7), weight=y[0, 0], label_smoothing=0.1)",
+        "torch.nn.functional.nll_loss(x[0], torch.arange(7), reduction='none')",
+        "torch.nn.functional.soft_margin_loss(x, y)", "torch.nn.functional.multi_margin_loss(x[0], torch.arange(7))",
     ],
 )  # fmt: skip
 def test_every_reduction_is_the_same_but_for_its_last_bits(body: str) -> None:
     x, y = torch.rand(6, 7, 9, dtype=torch.float64), torch.rand(6, 7, 9, dtype=torch.float64)
     want = eval(body, {"x": x, "y": y, "torch": torch})
-    with PlainSums(8):
+    with sdpa_kernel(SDPBackend.MATH), PlainSums(8):
         found = eval(body, {"x": x, "y": y, "torch": torch})
     assert found.shape == want.shape and found.dtype is want.dtype
     torch.testing.assert_close(found, want, rtol=1e-5, atol=1e-7)
