@@ -41,8 +41,8 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
         return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
     if graded.measured is not None:
         reason = (
-            f"{name}: {error}: like {graded.measured} arithmetic, or some work left out, and {tolerance} is "
-            f"required{details}"
+            f"{name}: {error}: like {graded.measured} arithmetic, sums of very many terms in one float, or some work left "
+            f"out, and {tolerance} is required{details}"
         )
         return Finding(code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
     return Finding(code=ReasonCode.WRONG_VALUES, reason=f"{name}: values of {output} differ ({error}){details}")

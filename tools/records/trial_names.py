@@ -22,6 +22,8 @@ CROWDED = "crowded"
 CROWDED_HIGH = "crowded_high"
 """The trial in which most numbers of an input are its largest; only where there are inputs that may be so."""
 CROWDS = (CROWDED, CROWDED_HIGH)
+NEAR_ONE = "near_one"
+"""The trial whose numbers are near one in size; only where much of a nominal output vanishes beside the rest of its row."""
 ORDER_ONE = "order_one"
 """The trial in which parameters that are small, or zero, are of order one; only where there are such."""
 ALONE = "alone"

@@ -42,6 +42,8 @@ TRICKS: tuple[Trick, ...] = (
           "nothing: it must pass", c("uneven_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of all rounds of a propagation, and of padding wherever it lies",
           "nothing: it must pass", c("spread_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of plain loops: products, exponentials, a loss, standardised rows, running products",
+          "nothing: it must pass", c("plain_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a covariance that is always alike", "nothing: it must pass and be timed",
           c("paired_honest", gainless("itself"))),
     trick(G.CONTROL, "an honest kernel of rows whose sizes lie nine orders of magnitude apart",

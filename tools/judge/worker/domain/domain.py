@@ -22,6 +22,7 @@ from ridgeline.tools.judge.worker.domain.scalars import taken_scalars
 from ridgeline.tools.judge.worker.domain.sign_trials import SignTrials, objection_to_signs
 from ridgeline.tools.judge.worker.grading.case import are_finite, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.vanishing import vanishes
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
@@ -31,6 +32,7 @@ from ridgeline.tools.records.trial_names import (
     BLOCKED,
     CROWDS,
     GIVEN,
+    NEAR_ONE,
     NOMINAL,
     ORDER_ONE,
     SCALARS,
@@ -44,6 +46,8 @@ T = TypeVar("T")
 _MIXTURES = "mixtures"
 _MOST_ALONE = 6
 """Trials in which an argument alone changes; more arguments than that share them. Blocks change any single one."""
+_POWERS = (0.25, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-10)
+"""Powers that bring inputs near one in size: products of 4000 normal numbers to the power 1/256 are some 1e-4."""
 _CONSTANT = "its values are a mask or indices, and are always these"
 _SCALAR_KEPT = "it is a whole number or a flag, part of a module's form, or the reference takes no other value"
 
@@ -99,6 +103,7 @@ class Domain:
         self._settle_lifts()
         transformed = [n for n in TRANSFORMED if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
+        transformed += self._settle_powers()
         ordered = self._tweaks_first(transformed)
         signed = self._settle_signs()
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
@@ -161,6 +166,19 @@ class Domain:
         inputs = CrowdedInputs(trial, self._source, self._book, self._reference.input_names, self._objection_to)
         self.skipped |= inputs.settle()
         return bool(self._source.crowds.get(trial))
+
+    def _settle_powers(self) -> list[str]:
+        """Return the trial `near_one` where much of an output vanishes without it; its power is the largest that mends that."""
+        if not any(vanishes(e) for e in self._book.case(NOMINAL[0]).expected):
+            return []
+        for power in _POWERS:
+            self._source.power = power
+            self._book.forget(NEAR_ONE)
+            why = self._objection_to(NEAR_ONE, f"{NEAR_ONE}, to the power {power:g}")
+            if not why and not any(vanishes(e) for e in self._book.case(NEAR_ONE).expected):
+                return [NEAR_ONE]
+        self._book.forget(NEAR_ONE)
+        return []
 
     # ------------------------------------------------------------------------------------------------------- mixtures
 

@@ -221,7 +221,7 @@ class CaseBook:
         if not case.conditions:
             with self._scalars_of(case.name):
                 found = condition_numbers(self._reference, case)
-            if case.name != NOMINAL[0] and all(bool((t == t.round()).all()) for t in case.inputs):
+            if case.name != NOMINAL[0] and all(map(_is_whole, case.inputs)):
                 nominal = self.case(NOMINAL[0])
                 found = [max(each, self.condition_of(nominal, i)) for i, each in enumerate(found)]
             case.conditions.extend(found)
@@ -277,3 +277,7 @@ class CaseBook:
         finally:
             use_tf32(on=False)
         return errors_of(outputs, case.expected)
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    return not tensor.is_floating_point() or bool((tensor == tensor.round()).all())

@@ -24,6 +24,7 @@ from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.precision import (
     CRFM_TOLERANCE,
     FEW_ELEMENTS,
+    FEW_ROWS,
     NEARLY_EQUAL,
     NOMINAL_GATE,
     Errors,
@@ -204,7 +205,8 @@ class Grader:
         if is_few or not gate.is_nearly_used_up(errors):
             return gate
         sums = self._book.sum_errors(case, precision)
-        return gate_of(own[index], sums=sums[index] if sums else None)
+        few_rows = want.values.numel() < FEW_ROWS * (want.values.shape[-1] if want.values.dim() else 1)
+        return gate_of(own[index], sums=sums[index] if sums else None, few_rows=few_rows)
 
     def _plain_errors(self, case: Case) -> EachErrors | None:
         """Return what plain sums in float32 lose of a case, computed once; None when nothing can be told of it."""

@@ -128,8 +128,9 @@ class _Ways:
                     outputs = run(*operands)
             except BadReferenceError:
                 return None
-            if outputs is not None:
-                return outputs[self._index] if rounding.is_jump_found else None
+            if outputs is None or (outputs[self._index].dtype is torch.float32 and not rounding.has_rounded):
+                continue  # it computes in float32, whatever it is given
+            return outputs[self._index] if rounding.is_jump_found else None
         return None
 
 
@@ -161,6 +162,7 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
     def __init__(self, rng_seed: int, dtype: torch.dtype = torch.float64, *, is_up: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
         self.is_jump_found = False  # an operation on the way that jumps where last bits decide
+        self.has_rounded = dtype is torch.float32  # or met a result of its type
         self._rng_seed, self._dtype, self._is_up = rng_seed, dtype, is_up
         self._count = 0
         self._sums: list[tuple[torch.Tensor, torch.Tensor]] = []  # of numbers that are alike, and where
@@ -204,6 +206,7 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
     def _rounded(self, made: Any) -> Any:
         if not isinstance(made, torch.Tensor) or made.dtype is not self._dtype:
             return made
+        self.has_rounded = True
         values = made.double()
         held = made.float().double() if self._dtype is torch.float64 else values.round()
         if torch.equal(held, values):

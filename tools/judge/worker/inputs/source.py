@@ -36,6 +36,7 @@ from ridgeline.tools.judge.worker.inputs.timed_sets import (
     finite_in_both,
 )
 from ridgeline.tools.judge.worker.inputs.transforms import (
+    near_one,
     row_scaled,
     shifted,
     whole_numbers,
@@ -83,6 +84,8 @@ class SecretSource:
         self._traits = tuple(Traits.of(t, form.order) for t, form in zip(first, self._forms, strict=True))
         self.crowds: dict[str, Mapping[int, Way]] = {}
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
+        self.power = 1.0
+        """The power of the trial `near_one`; 1 until it is known which one the reference takes."""
 
     def draw_from(self, secret: bytes) -> None:
         """Draw from another secret from now on; the mixtures' weights stay, which are as secret and cost a renewal's time."""
@@ -149,6 +152,10 @@ class SecretSource:
         generator = self._generator(label + ":whole")
         pairs = enumerate(self._transformed(blocked, label))
         return tuple(lifted_whole(t, generator, ends=self.lifts[i]) if i in self.lifts else t for i, t in pairs)
+
+    def near_one(self, label: str) -> Tensors:
+        """Return the inputs with sizes near one, by the power in use: long products of them are numbers, not 0."""
+        return self._transformed(functools.partial(near_one, power=self.power), label)
 
     def integers(self, label: str) -> Tensors:
         """Return small whole numbers of the same sign and range as the inputs."""

@@ -45,6 +45,11 @@ def row_scales(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
     return torch.exp2(bits).to(tensor.dtype)
 
 
+def near_one(tensor: torch.Tensor, _generator: torch.Generator, *, power: float) -> torch.Tensor:
+    """Return sign(x) |x|^power: with a small power every number but 0 is near one in size, and keeps order and symmetry."""
+    return torch.copysign(tensor.abs().pow(power), tensor)
+
+
 def whole_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return small whole numbers of the same sign and range as the tensor's."""
     finite = None if is_finite(tensor) else torch.isfinite(tensor)
@@ -63,8 +68,8 @@ def whole_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
 
 def whole_range(low: float, high: float) -> tuple[int, int]:
     """Return the smallest and the largest whole number in place of values between `low` and `high`."""
-    lowest = 0 if low >= 0 else -_INTEGER_RANGE
-    return lowest, 1 if lowest == 0 and high <= 1 else _INTEGER_RANGE
+    largest = 1 if low >= -1 and high <= 1 else _INTEGER_RANGE  # a cosine of 4 is none
+    return 0 if low >= 0 else -largest, largest
 
 
 def two_places(tensor: torch.Tensor, generator: torch.Generator, dim: int = -1) -> torch.Tensor:

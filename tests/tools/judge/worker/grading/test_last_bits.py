@@ -83,9 +83,15 @@ def standardised(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("body", STANDARDISED.values(), ids=STANDARDISED)
-@pytest.mark.parametrize("inputs", [f"torch.randn(4096, {DAYS})", f"torch.randint(1, 6, (4096, {DAYS})).float()"])
-def test_rows_of_one_number_may_be_off_by_a_mean_of_a_rounded_reciprocal(inputs: str, body: str, secret: bytes) -> None:
-    assert Judged("x", inputs, body, secret=secret).refused_in(standardised) == []
+def test_rows_of_one_number_may_be_off_by_a_mean_of_a_rounded_reciprocal(body: str, secret: bytes) -> None:
+    judged = Judged("x", f"torch.randint(2, 4, (4096, {DAYS})).float()", body, secret=secret)
+    assert judged.refused_in(standardised) == []
+
+
+def test_rows_of_one_whole_number_are_so_too_where_the_reference_computes_in_float32_alone() -> None:
+    body = "x = x.to(torch.get_default_dtype())\n        " + STANDARDISED["mean"]
+    judged = Judged("x", f"torch.randint(2, 4, (4096, {DAYS}))", body)
+    assert judged.refused_in(lambda x: standardised(x.float())) == []
 
 
 @pytest.mark.parametrize("body", STANDARDISED.values(), ids=STANDARDISED)

@@ -1,0 +1,2 @@
+// Honest.
+void run(SIGNATURE) { WORK(STEPS); }
