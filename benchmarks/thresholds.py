@@ -41,7 +41,7 @@ MODULES = (
     "tools.judge.worker.inputs.signs",
     "tools.judge.worker.domain.timed_kinds",
     "tools.judge.worker.grading.examiner",
-    "tools.judge.worker.grading.plain_sums",
+    "tools.judge.worker.grading.lanes",
     "tools.judge.worker.grading.vanishing",
     "tools.judge.worker.domain.domain",
     "tools.judge.worker.domain.sign_trials",

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -19,8 +18,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, worst_of
+from ridgeline.tools.judge.worker.grading.lanes import Lanes, running_sum
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.precision import LONGEST_LANE, PLAIN_LANES
+from ridgeline.tools.records.precision import PLAIN_LANES, PLAIN_SCALES
 
 
 def plain_errors(reference: Reference, case: Case) -> EachErrors | None:
@@ -28,12 +28,12 @@ def plain_errors(reference: Reference, case: Case) -> EachErrors | None:
 
     Sums, products of matrices, running sums, means, variances, norms, softmax, reduced losses and the statistics of layer,
     group, batch and instance norms are so, on a CPU: a GPU's kernels add in trees, as PyTorch does. Attention is so by its
-    products. The worst counts of some numbers of lanes.
+    products. The worst of some numbers of lanes and some scales counts.
     """
     found: list[EachErrors] = []
-    for lanes in PLAIN_LANES:
+    for lanes, scale in itertools.product(PLAIN_LANES, PLAIN_SCALES):
         try:
-            with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), PlainSums(lanes):
+            with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), PlainSums(Lanes(lanes, scale)):
                 outputs = reference.run_double(case.inputs, case.parameters)
         except BadReferenceError:
             return None
@@ -44,16 +44,10 @@ def plain_errors(reference: Reference, case: Case) -> EachErrors | None:
     return worst_of(*found)
 
 
-_MOST_PRODUCTS = 1 << 33
-"""Multiplications of a product that is made plain at most: some ten seconds of a core."""
-_TILE = 1 << 16
-"""Sums that are made at once: they stay in a core's cache."""
-
-
 class PlainSums(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there
-    """Lets reductions on a CPU add in float32 by this many lanes; where the last dimension stays, by that alone for 1."""
+    """Lets reductions and products on a CPU add in float32 by lanes."""
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: Lanes) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
         self._lanes = lanes
 
@@ -66,8 +60,8 @@ class PlainSums(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch ha
             given = {n: given.get(n) for n in names}
             return (_NORMALISED[name](given, self._lanes), *func(*args, **(kwargs or {}))[1:])
         if name in _PRODUCTS and "out" not in given and isinstance(operand, torch.Tensor) and _is_summed(operand):
-            made = _product_of(name, given, self._lanes)
-            return func(*args, **(kwargs or {})) if made is None else made
+            product = _product_of(name, given, self._lanes)
+            return func(*args, **(kwargs or {})) if product is None else product
         made = _REDUCTIONS.get(name)
         if made is None or "out" in given or not (isinstance(operand, torch.Tensor) and _is_summed(operand)):
             return func(*args, **(kwargs or {}))
@@ -81,7 +75,7 @@ def _is_summed(operand: torch.Tensor) -> bool:
 class _Reduction:
     """One call of a reduction."""
 
-    def __init__(self, func: Any, operand: torch.Tensor, given: dict[str, Any], lanes: int) -> None:
+    def __init__(self, func: Any, operand: torch.Tensor, given: dict[str, Any], lanes: Lanes) -> None:
         self.func, self.operand, self.given = func, operand, given
         dims = given.get("dim")
         chosen = range(operand.dim()) if dims is None or dims == [] else [dims] if isinstance(dims, int) else dims
@@ -97,7 +91,7 @@ class _Reduction:
     def sum(self, terms: torch.Tensor, *, is_kept: bool | None = None) -> torch.Tensor:
         """Return the sum of terms of the operand's shape, in its type."""
         kept = self.given.get("keepdim", False) if is_kept is None else is_kept
-        total = plain_sum(terms, self.dims, self.lanes).to(self.operand.dtype)
+        total = self.lanes.sum(terms, self.dims).to(self.operand.dtype)
         if kept:
             return total.reshape([1 if d in self.dims else size for d, size in enumerate(terms.shape)])
         return total
@@ -113,82 +107,6 @@ class _Reduction:
     def kept_shape(self) -> list[int]:
         """Return the sizes of the dimensions that stay."""
         return [size for d, size in enumerate(self.operand.shape) if d not in self.dims]
-
-
-def plain_sum(terms: torch.Tensor, dims: Sequence[int], lanes: int) -> torch.Tensor:
-    """Return a sum over dimensions in float32, by lanes of which each adds one term after the other.
-
-    A lane has `LONGEST_LANE` terms at most: who adds more than that has threads. Where the last dimension stays, a kernel's
-    lanes lie along it, and each sum has only one for the smallest number of them.
-    """
-    kept = [d for d in range(terms.dim()) if d not in dims]
-    is_along = bool(kept) and kept[-1] == terms.dim() - 1 and terms.shape[-1] > 1
-    rows = terms.float().permute(*dims, *kept).reshape(math.prod(terms.shape[d] for d in dims), -1)
-    lanes = max(1 if is_along and lanes == min(PLAIN_LANES) else lanes, math.ceil(len(rows) / LONGEST_LANE))
-    missing = -len(rows) % lanes
-    if missing:
-        rows = torch.cat([rows, rows.new_zeros(missing, rows.shape[1])])
-    steps = rows.reshape(-1, lanes, rows.shape[1])
-    sums = steps[0].clone()
-    for step in itertools.islice(steps, 1, None):
-        sums += step
-    return _in_pairs(sums).reshape([terms.shape[d] for d in kept])
-
-
-def _in_pairs(sums: torch.Tensor) -> torch.Tensor:
-    """Return the sum of lanes along the first dimension, each half added to the other."""
-    while len(sums) > 1:
-        half = len(sums) // 2
-        sums = torch.cat([sums[:half] + sums[half : 2 * half], sums[2 * half :]])
-    return sums[0]
-
-
-def plain_product(first: torch.Tensor, second: torch.Tensor, lanes: int) -> torch.Tensor | None:
-    """Return the products (batch, rows, columns) of (batch, rows, inner) and (batch, inner, columns), sums plain in float32.
-
-    None where that would take too long. With several columns a kernel's lanes lie along them, as in `plain_sum`.
-    """
-    (batch, rows, inner), columns = first.shape, second.shape[-1]
-    if not (batch * rows * columns * inner and batch * rows * columns * inner <= _MOST_PRODUCTS):
-        return None
-    lanes = max(1 if columns > 1 and lanes == min(PLAIN_LANES) else lanes, math.ceil(inner / LONGEST_LANE))
-    missing = -inner % lanes
-    left = (
-        torch.nn.functional.pad(first.float(), (0, missing)).unflatten(-1, (-1, lanes)).permute(2, 3, 0, 1).contiguous()
-    )
-    right = (
-        torch.nn.functional.pad(second.float(), (0, 0, 0, missing))
-        .unflatten(1, (-1, lanes))
-        .permute(1, 2, 0, 3)
-        .contiguous()
-    )
-    made = first.new_empty((batch, rows, columns), dtype=torch.float32)
-    tile_rows = max(1, min(rows, _TILE // (columns * lanes)))
-    tile_batch = max(1, _TILE // (columns * lanes * rows)) if tile_rows == rows else 1
-    for at, row in itertools.product(range(0, batch, tile_batch), range(0, rows, tile_rows)):
-        terms = left[:, :, at : at + tile_batch, row : row + tile_rows, None]
-        others = right[:, :, at : at + tile_batch, None, :]
-        sums = torch.zeros_like(terms[0] * others[0])
-        for one, other in zip(terms, others, strict=True):
-            sums.addcmul_(one, other)
-        made[at : at + tile_batch, row : row + tile_rows] = _in_pairs(sums)
-    return made
-
-
-def running_sum(terms: torch.Tensor, dim: int) -> torch.Tensor:
-    """Return running sums in float32, each the one before it and one term more.
-
-    PyTorch's own are in float64 on a CPU, numpy's are plain. A running sum has one lane, so that is four times as long as
-    `LONGEST_LANE` at most: longer rows are pieces, to each of which the sum of those before it is added.
-    """
-    rows = terms.float().movedim(dim, -1)
-    total = torch.zeros_like(rows[..., :1])
-    pieces = []
-    for piece in torch.split(rows, 4 * LONGEST_LANE, dim=-1):
-        sums = torch.from_numpy(np.add.accumulate(piece.contiguous().numpy(), axis=-1)) + total
-        total = sums[..., -1:]
-        pieces.append(sums)
-    return torch.cat(pieces, dim=-1).movedim(-1, dim)
 
 
 def _cumsum(call: _Reduction) -> torch.Tensor:
@@ -209,7 +127,7 @@ def _loss(call: _Reduction) -> torch.Tensor:
     given = call.given | {"reduction": 0}
     reduction = call.given.get("reduction", 1)
     if reduction == 0:
-        return call.again()
+        return call.again()  # type: ignore[no-any-return]  # torch has no types there
     terms = call.func(given.pop("self"), **given)
     return _whole_sum(terms, call.lanes) / (terms.numel() if reduction == 1 else 1)
 
@@ -224,8 +142,8 @@ def _nll_loss(call: _Reduction) -> tuple[torch.Tensor, torch.Tensor]:
     return _whole_sum(terms, call.lanes) / (weight if reduction == 1 else 1), weight
 
 
-def _whole_sum(terms: torch.Tensor, lanes: int) -> torch.Tensor:
-    return plain_sum(terms.reshape(-1), [0], lanes).to(terms.dtype)
+def _whole_sum(terms: torch.Tensor, lanes: Lanes) -> torch.Tensor:
+    return lanes.sum(terms.reshape(-1), [0]).to(terms.dtype)
 
 
 def _exponentials(call: _Reduction, *, dim: int | None = None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -235,7 +153,7 @@ def _exponentials(call: _Reduction, *, dim: int | None = None) -> tuple[torch.Te
     largest = largest.where(largest.isfinite(), torch.zeros_like(largest))
     powers = (call.operand - largest).exp()
     kept = [1 if d in dims else size for d, size in enumerate(powers.shape)]
-    return largest, powers, plain_sum(powers, dims, call.lanes).to(powers.dtype).reshape(kept)
+    return largest, powers, call.lanes.sum(powers, dims).to(powers.dtype).reshape(kept)
 
 
 def _log_sum_exp(call: _Reduction) -> torch.Tensor:
@@ -254,27 +172,33 @@ def _log_softmax(call: _Reduction) -> torch.Tensor:
     return call.operand - largest - total.log()
 
 
-def _product_of(name: str, given: dict[str, Any], lanes: int) -> torch.Tensor | None:
+def _product_of(name: str, given: dict[str, Any], lanes: Lanes) -> torch.Tensor | None:
     """Return what one of the products gives; None where it is left as it is."""
-    first, second = (given[key] for key in _PRODUCTS[name])
+    first, second = (_tensor(given[key]) for key in _PRODUCTS[name])
     batched_first = first if first.dim() == 3 else first[None] if first.dim() == 2 else first[None, None]
     batched_second = second if second.dim() == 3 else second[None] if second.dim() == 2 else second[None, :, None]
-    made = plain_product(batched_first, batched_second, lanes)
+    made = lanes.product(batched_first, batched_second)
     if made is None:
         return None
     shape = (*first.shape[:-1], *(second.shape[-1:] if second.dim() > 1 else ()))
-    product = made.to(first.dtype).reshape(shape) * given.get("alpha", 1)
-    added = given.get("self") if "self" not in _PRODUCTS[name] else None
-    beta = given.get("beta", 1)
-    return product if added is None or beta == 0 else added * beta + product
+    alpha, beta = float(given.get("alpha", 1)), float(given.get("beta", 1))
+    product = made.to(first.dtype).reshape(shape) * alpha
+    if "self" in _PRODUCTS[name] or beta == 0:
+        return product
+    return _tensor(given["self"]) * beta + product
 
 
-def _normalised(terms: torch.Tensor, dims: Sequence[int], eps: float, lanes: int) -> torch.Tensor:
+def _tensor(value: Any) -> torch.Tensor:
+    assert isinstance(value, torch.Tensor)
+    return value
+
+
+def _normalised(terms: torch.Tensor, dims: Sequence[int], eps: float, lanes: Lanes) -> torch.Tensor:
     """Return (terms - mean) / sqrt(variance + eps) over these dimensions, the statistics in two passes of plain sums."""
     count = math.prod(terms.shape[d] for d in dims)
     kept = [1 if d in dims else size for d, size in enumerate(terms.shape)]
-    centred = terms - plain_sum(terms, dims, lanes).to(terms.dtype).reshape(kept) / count
-    variance = plain_sum(centred**2, dims, lanes).to(terms.dtype).reshape(kept) / count
+    centred = terms - lanes.sum(terms, dims).to(terms.dtype).reshape(kept) / count
+    variance = lanes.sum(centred**2, dims).to(terms.dtype).reshape(kept) / count
     return centred / (variance + eps).sqrt()
 
 
@@ -284,20 +208,20 @@ def _scaled(normalised: torch.Tensor, given: dict[str, Any], shape: Sequence[int
     return scaled if bias is None else scaled + bias.reshape(shape)
 
 
-def _layer_norm(given: dict[str, Any], lanes: int) -> torch.Tensor:
+def _layer_norm(given: dict[str, Any], lanes: Lanes) -> torch.Tensor:
     terms, shape = given["input"], given["normalized_shape"]
     dims = range(terms.dim() - len(shape), terms.dim())
     return _scaled(_normalised(terms, list(dims), given["eps"], lanes), given, shape)
 
 
-def _group_norm(given: dict[str, Any], lanes: int) -> torch.Tensor:
+def _group_norm(given: dict[str, Any], lanes: Lanes) -> torch.Tensor:
     terms, channels = given["input"], given["C"]
     groups = terms.reshape(given["N"] * given["group"], -1)
     normalised = _normalised(groups, [1], given["eps"], lanes).reshape(terms.shape)
     return _scaled(normalised, given, [1, channels, *(1 for _ in terms.shape[2:])])
 
 
-def _batch_norm(given: dict[str, Any], lanes: int) -> torch.Tensor:
+def _batch_norm(given: dict[str, Any], lanes: Lanes) -> torch.Tensor:
     terms = given["input"]
     shape = [1, -1, *(1 for _ in terms.shape[2:])]
     if given["training"]:
@@ -308,7 +232,7 @@ def _batch_norm(given: dict[str, Any], lanes: int) -> torch.Tensor:
     return _scaled(normalised, given, shape)
 
 
-_NORMALISED: dict[str, Callable[[dict[str, Any], int], torch.Tensor]] = {
+_NORMALISED: dict[str, Callable[[dict[str, Any], Lanes], torch.Tensor]] = {
     "native_layer_norm": _layer_norm,
     "native_group_norm": _group_norm,
     "native_batch_norm": _batch_norm,

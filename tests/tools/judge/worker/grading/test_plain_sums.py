@@ -12,7 +12,8 @@ from tests.tools.judge.worker.grading.judged import Judged, Kernel, sums_by_lane
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ridgeline.tools.judge.worker.grading.class_errors import rounded
-from ridgeline.tools.judge.worker.grading.plain_sums import PlainSums, plain_product, plain_sum
+from ridgeline.tools.judge.worker.grading.lanes import Lanes
+from ridgeline.tools.judge.worker.grading.plain_sums import PlainSums
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 ROWS, WIDTH, CHANNELS = 64, 8192, 8
@@ -174,19 +175,19 @@ def test_a_loss_that_is_one_operation_may_be_summed_plainly(secret: bytes) -> No
 def test_a_product_is_added_in_float32_by_its_lanes() -> None:
     first, second = torch.randn(2, 5, 1 << 10), torch.randn(2, 1 << 10, 3)
     for lanes, own in ((8, 1), (16, 16)):
-        made = plain_product(first, second, lanes)
+        made = Lanes(lanes).product(first, second)
         terms = (first[:, :, None] * second.transpose(1, 2)[:, None]).reshape(30, -1)
         assert made is not None
         torch.testing.assert_close(made.reshape(-1), sums_by_lanes(terms, own), rtol=0.0, atol=2e-5)
         assert not torch.equal(made.double(), first.double() @ second.double())
-    assert plain_product(torch.empty(0, 1, 8), torch.empty(0, 8, 1), 8) is None
+    assert Lanes(8).product(torch.empty(0, 1, 8), torch.empty(0, 8, 1)) is None
 
 
 def test_a_plain_sum_adds_in_float32_by_its_lanes() -> None:
     terms = torch.full((2, 1 << 12), 0.1)
-    lost = plain_sum(terms.double(), [1], 8) - terms.double().sum(-1)
+    lost = Lanes(8).sum(terms.double(), [1]) - terms.double().sum(-1)
     torch.testing.assert_close(lost, sums_by_lanes(terms) - terms.double().sum(-1), rtol=0.1, atol=0.0)
-    assert not torch.equal(plain_sum(terms, [1], 8), plain_sum(terms, [1], 16))
+    assert not torch.equal(Lanes(8).sum(terms, [1]), Lanes(16).sum(terms, [1]))
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_a_plain_sum_adds_in_float32_by_its_lanes() -> None:
 def test_every_reduction_is_the_same_but_for_its_last_bits(body: str) -> None:
     x, y = torch.rand(6, 7, 9, dtype=torch.float64), torch.rand(6, 7, 9, dtype=torch.float64)
     want = eval(body, {"x": x, "y": y, "torch": torch})
-    with sdpa_kernel(SDPBackend.MATH), PlainSums(8):
+    with sdpa_kernel(SDPBackend.MATH), PlainSums(Lanes(8, 1.37)):
         found = eval(body, {"x": x, "y": y, "torch": torch})
     assert found.shape == want.shape and found.dtype is want.dtype
     torch.testing.assert_close(found, want, rtol=1e-5, atol=1e-7)

@@ -1,0 +1,102 @@
+"""Sums, products and running sums in float32 by a few lanes, each adding one term after the other, as plain kernels do."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from ridgeline.tools.records.precision import LONGEST_LANE, PLAIN_LANES
+
+_MOST_PRODUCTS = 1 << 33
+"""Multiplications of a product that is made plain at most: some ten seconds of a core."""
+_TILE = 1 << 16
+"""Sums that are made at once: they stay in a core's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Adds in float32 by so many lanes; terms are multiplied by `scale` first, and what is added up is divided by it.
+
+    Where most terms are alike, each addition rounds alike, by what that one number is: another scale rounds otherwise.
+    """
+
+    count: int
+    scale: float = 1.0
+
+    def sum(self, terms: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+        """Return a sum over dimensions.
+
+        A lane has `LONGEST_LANE` terms at most: who adds more than that has threads. Where the last dimension stays, a
+        kernel's lanes lie along it, and each sum has only one for the smallest number of them.
+        """
+        kept = [d for d in range(terms.dim()) if d not in dims]
+        is_along = bool(kept) and kept[-1] == terms.dim() - 1 and terms.shape[-1] > 1
+        rows = (terms * self.scale).float().permute(*dims, *kept).reshape(math.prod(terms.shape[d] for d in dims), -1)
+        lanes = self._for(len(rows), is_along=is_along)
+        missing = -len(rows) % lanes
+        if missing:
+            rows = torch.cat([rows, rows.new_zeros(missing, rows.shape[1])])
+        steps = rows.reshape(-1, lanes, rows.shape[1])
+        sums = steps[0].clone()
+        for step in itertools.islice(steps, 1, None):
+            sums += step
+        return _in_pairs(sums).div_(self.scale).reshape([terms.shape[d] for d in kept])
+
+    def product(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
+        """Return the products (batch, rows, columns) of (batch, rows, inner) and (batch, inner, columns).
+
+        None where that would take too long. With several columns a kernel's lanes lie along them.
+        """
+        (batch, rows, inner), columns = first.shape, second.shape[-1]
+        count = batch * rows * columns * inner
+        if not count or count > _MOST_PRODUCTS:
+            return None
+        lanes = self._for(inner, is_along=columns > 1)
+        missing = -inner % lanes
+        left = F.pad((first * self.scale).float(), (0, missing)).reshape(batch, rows, -1, lanes)
+        right = F.pad(second.float(), (0, 0, 0, missing)).reshape(batch, -1, lanes, columns)
+        left, right = left.permute(2, 3, 0, 1).contiguous(), right.permute(1, 2, 0, 3).contiguous()
+        made = first.new_empty((batch, rows, columns), dtype=torch.float32)
+        tile_rows = max(1, min(rows, _TILE // (columns * lanes)))
+        tile_batch = max(1, _TILE // (columns * lanes * rows)) if tile_rows == rows else 1
+        for at, row in itertools.product(range(0, batch, tile_batch), range(0, rows, tile_rows)):
+            terms = left[:, :, at : at + tile_batch, row : row + tile_rows, None]
+            others = right[:, :, at : at + tile_batch, None, :]
+            sums = torch.zeros_like(terms[0] * others[0])
+            for one, other in zip(terms, others, strict=True):
+                sums.addcmul_(one, other)
+            made[at : at + tile_batch, row : row + tile_rows] = _in_pairs(sums)
+        return made.div_(self.scale)
+
+    def _for(self, terms: int, *, is_along: bool) -> int:
+        return max(1 if is_along and self.count == min(PLAIN_LANES) else self.count, math.ceil(terms / LONGEST_LANE))
+
+
+def running_sum(terms: torch.Tensor, dim: int) -> torch.Tensor:
+    """Return running sums in float32, each the one before it and one term more.
+
+    PyTorch's own are in float64 on a CPU, numpy's are plain. A running sum has one lane, so that is four times as long as
+    `LONGEST_LANE` at most: longer rows are pieces, to each of which the sum of those before it is added.
+    """
+    rows = terms.float().movedim(dim, -1)
+    total = torch.zeros_like(rows[..., :1])
+    pieces = []
+    for piece in torch.split(rows, 4 * LONGEST_LANE, dim=-1):
+        sums = torch.from_numpy(np.add.accumulate(piece.contiguous().numpy(), axis=-1)) + total
+        total = sums[..., -1:]
+        pieces.append(sums)
+    return torch.cat(pieces, dim=-1).movedim(-1, dim)
+
+
+def _in_pairs(sums: torch.Tensor) -> torch.Tensor:
+    """Return the sum of lanes along the first dimension, each half added to the other."""
+    while len(sums) > 1:
+        half = len(sums) // 2
+        sums = torch.cat([sums[:half] + sums[half : 2 * half], sums[2 * half :]])
+    return sums[0]
