@@ -64,7 +64,9 @@ def test_a_kernel_whose_sums_are_those_of_tensor_cores_is_right(attention: Atten
     known = dict.fromkeys(SUM_ERROR)  # as if nothing were known of what sums lose
     inputs, expected = attention.case.inputs, attention.case.expected
     assert not all(
-        attention.examiner.passed_by(outputs, Case("tied", inputs, {}, expected, dict(attention.case.own), known))
+        attention.examiner.passed_by(
+            outputs, Case("tied", inputs, {}, expected, dict(attention.case.own), known, plain=[None])
+        )
     )
 
 
