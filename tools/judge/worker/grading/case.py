@@ -32,7 +32,7 @@ class Case:
     )  # None: the class cannot hold these numbers
     sums: dict[PrecisionClass, EachErrors | None] = field(default_factory=dict)  # None: nothing can be told
     conditions: list[float] = field(default_factory=list)  # each output's condition number; empty: not asked for yet
-    plain: list[EachErrors | None] = field(default_factory=list)  # what plain sums lose; empty: not asked for yet
+    plain: list[EachErrors | None] = field(default_factory=list)  # what plain sums lose, by way as far as asked for
     choices: list[tuple[torch.dtype, ...]] = field(
         default_factory=list
     )  # what the reference chooses among: the type of each choice's numbers; empty: not asked for yet

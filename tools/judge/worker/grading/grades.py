@@ -17,7 +17,7 @@ from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import worst_of
 from ridgeline.tools.judge.worker.grading.compare import Difference, Expected, compare
 from ridgeline.tools.judge.worker.grading.last_bits import excused
-from ridgeline.tools.judge.worker.grading.plain_sums import plain_errors
+from ridgeline.tools.judge.worker.grading.plain_sums import PLAIN_WAYS, plain_errors
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
 from ridgeline.tools.judge.worker.grading.small_rows import kept_rows
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
@@ -200,20 +200,24 @@ class Grader:
             gate_of = functools.partial(gate_of, condition=self._book.condition_of(case, index))
             gate = gate_of(own[index])
         if precision is not PrecisionClass.FP64 and gate.is_near(errors) and errors.overall <= _HOPELESS:
-            own = worst_of(own, self._plain_errors(case))
-            gate = gate_of(own[index])
+            for way in range(len(PLAIN_WAYS)):
+                found = self._plain_errors(case, way)
+                own = worst_of(own, found)
+                gate = gate_of(own[index])
+                if found is None or not gate.is_near(errors):
+                    break
         if is_few or not gate.is_nearly_used_up(errors):
             return gate
         sums = self._book.sum_errors(case, precision)
         few_rows = want.values.numel() < FEW_ROWS * (want.values.shape[-1] if want.values.dim() else 1)
         return gate_of(own[index], sums=sums[index] if sums else None, few_rows=few_rows)
 
-    def _plain_errors(self, case: Case) -> EachErrors | None:
-        """Return what plain sums in float32 lose of a case, computed once; None when nothing can be told of it."""
-        if not case.plain:
+    def _plain_errors(self, case: Case, way: int) -> EachErrors | None:
+        """Return what plain sums of a way lose of a case, computed once; None when nothing can be told of it."""
+        if way == len(case.plain):
             with self._book.running(case) as reference:
-                case.plain.append(plain_errors(reference, case))
-        return case.plain[0]
+                case.plain.append(plain_errors(reference, case, PLAIN_WAYS[way : way + 1]))
+        return case.plain[way]
 
 
 def _how_near(grade: OutputGrade) -> tuple[bool, float]:

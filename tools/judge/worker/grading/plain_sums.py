@@ -6,7 +6,6 @@ a lane are alike, and beside a sum of a few large terms most of the others are l
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,18 +21,23 @@ from ridgeline.tools.judge.worker.grading.lanes import Lanes, running_sum
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import PLAIN_LANES, PLAIN_SCALES
 
+PLAIN_WAYS = tuple(Lanes(count, scale) for scale in PLAIN_SCALES for count in PLAIN_LANES)
+"""The ways in which a reference's sums are made plain, one after the other while an error is near a limit."""
 
-def plain_errors(reference: Reference, case: Case) -> EachErrors | None:
-    """Return what plain sums do to each output of a case that is float64's otherwise; None where nothing can be told.
+
+def plain_errors(reference: Reference, case: Case, ways: Sequence[Lanes] = PLAIN_WAYS) -> EachErrors | None:
+    """Return the most that plain sums do to each output of a case that is float64's otherwise; None where nothing can be told.
 
     Sums, products of matrices, running sums, means, variances, norms, softmax, reduced losses and the statistics of layer,
-    group, batch and instance norms are so, on a CPU: a GPU's kernels add in trees, as PyTorch does. Attention is so by its
-    products. The worst of some numbers of lanes and some scales counts.
+    group, batch and instance norms are so, and attention by its products. That is of a CPU: a GPU's kernels add in trees, as
+    PyTorch does.
     """
+    if any(not each.is_cpu for each in case.inputs):
+        return None
     found: list[EachErrors] = []
-    for lanes, scale in itertools.product(PLAIN_LANES, PLAIN_SCALES):
+    for lanes in ways:
         try:
-            with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), PlainSums(Lanes(lanes, scale)):
+            with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), PlainSums(lanes):
                 outputs = reference.run_double(case.inputs, case.parameters)
         except BadReferenceError:
             return None
