@@ -7,6 +7,7 @@ command is chosen: langgraph alone takes about a second to import.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib
 import io
 import os
@@ -41,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     if sys.stdout is None:  # the first file to be opened would take its number, and get what is printed
         return _complain("standard output is closed; send it to a file, or to /dev/null")
+    if _is_for_reading_alone(sys.stdout):
+        return _complain("standard output is open for reading alone; send it to a file, or to /dev/null")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold bytes that are no text
     try:
@@ -92,6 +95,14 @@ def _written(code: int) -> int:
         _drop(sys.stdout)
         return code or _complain(f"standard output: {error.strerror}; send it where there is room")
     return code
+
+
+def _is_for_reading_alone(stream: TextIO) -> bool:
+    """Say whether nothing can be written to a stream, as after `1< FILE`."""
+    try:
+        return fcntl.fcntl(stream.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+    except (OSError, ValueError):  # it has no descriptor: a program put another one in its place
+        return False
 
 
 def _is_unread(stream: TextIO) -> bool:

@@ -124,6 +124,14 @@ def test_closed_standard_error_leaves_the_exit_code() -> None:
     assert into(subprocess.DEVNULL, "show", "nothing-here", preexec_fn=lambda: os.close(2)).returncode == 2
 
 
+@pytest.mark.parametrize("words", [["problems"], ["evaluate", "absent.yaml", "k.cpp"]])
+def test_a_standard_output_for_reading_alone_is_one_line(words: list[str]) -> None:
+    with open(os.devnull) as out:
+        done = into(out.fileno(), *words)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "standard output is open for reading alone" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["evaluate", "show", "export"])
 def test_interrupted_command_ends_without_a_traceback(command: str) -> None:
     code = (
