@@ -28,6 +28,7 @@ class EngineFailure:
     candidate_id: str
     purpose: Purpose
     reason: str
+    was_busy: bool = False  # other programs were the cause; known in the session that met it
 
     def as_evaluation(self) -> Evaluation:
         """Return the entry that reports, exports and events show: refused, engine_failed."""

@@ -20,7 +20,8 @@ RidgelineError
     ├── TrustedProcessLost        the trusted process went away; worth one retry
     │   └── JudgeDied          its process ended while it was asked, by a crash or killed from outside
     ├── JudgeShortError     memory ran out in the judge, beside what a candidate may hold
-    └── DeviceLostError     the reference lost the judge its GPU (a device-side assert); a new judge leaves that out
+    ├── DeviceLostError     the reference lost the judge its GPU (a device-side assert); a new judge leaves that out
+    └── MachineBusyError    other programs let nothing be measured; nothing to report, the message says what to do
 """
 
 from typing import Any, Self
@@ -144,6 +145,10 @@ class DeviceLostError(EngineError):
     def __init__(self, tried: str, *, was_killed: bool = False) -> None:
         super().__init__(tried, was_killed=was_killed)
         self.tried = tried
+
+
+class MachineBusyError(EngineError):
+    """Other programs kept cores from what was to be measured; the message says what to do, and there is nothing to report."""
 
 
 def without_name(error: BaseException) -> str:

@@ -7,6 +7,7 @@ command is chosen: langgraph alone takes about a second to import.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib
 import io
 import os
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from ridgeline.graph.cli.arguments import make_parser
-from ridgeline.tools.errors import InputError, RidgelineError
+from ridgeline.tools.errors import InputError, MachineBusyError, RidgelineError
 from ridgeline.tools.machine.os_errors import is_users_to_mend
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.wording import CALLER, PROGRAM, worded_for_command_line
@@ -41,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     if sys.stdout is None:  # the first file to be opened would take its number, and get what is printed
         return _complain("standard output is closed; send it to a file, or to /dev/null")
+    if _is_for_reading_alone(sys.stdout):
+        return _complain("standard output is open for reading alone; send it to a file, or to /dev/null")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold bytes that are no text
     try:
@@ -68,6 +71,8 @@ def _run(argv: Sequence[str] | None) -> int:
         return int(command.execute(args))
     except InputError as error:
         return _complain(str(error))
+    except MachineBusyError as error:
+        return _complain(str(error), EXIT_INTERNAL)
     except RidgelineError as error:
         return _complain(f"internal error, please report: {error}", EXIT_INTERNAL)
     except OSError as error:
@@ -90,6 +95,14 @@ def _written(code: int) -> int:
         _drop(sys.stdout)
         return code or _complain(f"standard output: {error.strerror}; send it where there is room")
     return code
+
+
+def _is_for_reading_alone(stream: TextIO) -> bool:
+    """Say whether nothing can be written to a stream, as after `1< FILE`."""
+    try:
+        return fcntl.fcntl(stream.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+    except (OSError, ValueError):  # it has no descriptor: a program put another one in its place
+        return False
 
 
 def _is_unread(stream: TextIO) -> bool:

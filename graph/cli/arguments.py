@@ -27,7 +27,7 @@ DESCRIPTION = "Search for a faster native kernel that does the work of a PyTorch
 
 EXIT_CODES = """exit codes:
   0  finished, also without a gain or at a budget; `evaluate`: whatever the verdict
-  1  internal error, please report
+  1  internal error, please report. Without these words the machine is too busy, or failed on a file of `evaluate`
   2  invalid input, the message says how to fix it
   75  parked (`--park`): the search waits for answers; `--resume` takes up what has come.
       Or stopped by `ridgeline stop`; `--resume` goes on

@@ -117,13 +117,13 @@ def evaluate(
     """Judge one kernel and return its Evaluation, or several and return a list; blocks, `aevaluate` does not.
 
     A kernel is a file's path or a source: a text with a line break is a source, but for one after a path. A kernel that
-    fails is data, not an error. `on_evaluation` gets each as soon as it is judged; `on_wait` one line of text when another
-    process has the device and this one waits for it, and one when it goes on. An interrupt ends the processes that
-    judge, then raises KeyboardInterrupt.
+    fails is data, not an error, and so is one that the machine failed on (`engine_failed`). `on_evaluation` gets each as
+    soon as it is judged; `on_wait` one line of text when another process has the device and this one waits for it, and
+    one when it goes on. An interrupt ends the processes that judge, then raises KeyboardInterrupt.
 
     Raises:
         InputError: invalid input; one line says how to fix it.
-        EngineError: the machine failed.
+        EngineError: the machine failed, whatever the kernel.
     """
     given = _Given(device=device, allow_unsafe=allow_unsafe, on_evaluation=on_evaluation, on_wait=on_wait)
     return run_blocking(_judged(problem, kernels, given))

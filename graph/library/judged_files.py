@@ -8,17 +8,20 @@ import itertools
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.result import evaluation_line
 from ridgeline.graph.search.judging.given_kernels import given_kernel
 from ridgeline.problems.files import read_text
 from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask
-from ridgeline.tools.engines.steps import take_further, take_steps
-from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.engines.steps import Measured, take_further, take_steps
+from ridgeline.tools.errors import EngineError, ProblemError
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
@@ -27,7 +30,11 @@ from ridgeline.tools.wording import option
 if TYPE_CHECKING:
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.records.problem import Target
+    from ridgeline.tools.records.search import Candidate
 
+logger = logger_of(__name__)
+
+S = TypeVar("S")
 T = TypeVar("T")
 
 _GIVEN_NAME = re.compile(r"\b(kernel\.(cpp|cu)|candidate\.py)\b")
@@ -66,6 +73,13 @@ async def evaluate_files(
 
     All are compiled first. PyTorch is timed, which takes half a minute or more, only once there is a right kernel to compare
     it with: what is wrong with the kernels before that is told at once.
+
+    An engine that fails on one file leaves that file unjudged (`engine_failed`), and the next one is judged, where the
+    problem can still be described: a judge that starts no more fails all of them.
+
+    Raises:
+        InputError: the problem cannot be judged, or the machine not be used: a full disk, a device that is gone.
+        EngineError: the problem could not be described, or PyTorch not be timed.
     """
     described = target.described(await engine.submit(DescribeTask(problem=target)))
     ids = _ids([file for file, _ in sources])
@@ -73,17 +87,39 @@ async def evaluate_files(
         given_kernel(id_, source, described, origin=Origin.FILE) for id_, (_, source) in zip(ids, sources, strict=True)
     ]
     compiles = (CompileTask(problem=described, candidate=candidate) for candidate in candidates)
-    built = await asyncio.gather(*(_timed(engine.submit(task)) for task in compiles))
+    built = await asyncio.gather(*(_timed(_further(task, engine.submit)) for task in compiles))
     baselines: Baselines | None = None
     for (file, _), candidate, (build, build_s) in zip(sources, candidates, built, strict=True):
-        verify = take_steps(engine, described, candidate, build, purpose=Purpose.EVALUATE, upto="verify")
-        taken, verify_s = await _timed(verify)
-        is_right = not taken.is_over
+        begin = partial(take_steps, engine, described, candidate, purpose=Purpose.EVALUATE, upto="verify")
+        taken, verify_s = await _timed(_further(build, begin))
+        is_right = isinstance(taken, Measured) and not taken.is_over
         if is_right and baselines is None:
             baselines = await engine.submit(BaselineTask(problem=described))
-        taken, benchmark_s = await _timed(take_further(engine, described, candidate, taken))
-        evaluation = _naming(file, taken.evaluation(total_s=build_s + verify_s + benchmark_s))
+        end, benchmark_s = await _timed(_further(taken, partial(take_further, engine, described, candidate)))
+        total_s = build_s + verify_s + benchmark_s
+        if isinstance(end, EngineError):
+            evaluation = dataclasses.replace(_unjudged(candidate, end), total_s=total_s)
+            await engine.submit(DescribeTask(problem=target))  # by the judge that is there, else by another
+        else:
+            evaluation = _naming(file, end.evaluation(total_s=total_s))
         yield JudgedFile(file=str(file), evaluation=evaluation, baselines=baselines if is_right else None)
+
+
+async def _further(so_far: S | EngineError, step: Callable[[S], Awaitable[T]]) -> T | EngineError:
+    """Return the result of a step after another, or the failure of the engine that ended either."""
+    if isinstance(so_far, EngineError):
+        return so_far
+    try:
+        return await step(so_far)
+    except EngineError as error:
+        return error
+
+
+def _unjudged(candidate: Candidate, error: EngineError) -> Evaluation:
+    """Return what is told of a file that the engine failed on: no verdict."""
+    logger.error("%s: the engine failed", candidate.id, exc_info=error)
+    reason = f"the engine failed, the kernel may be sound: {error}"
+    return EngineFailure(candidate_id=candidate.id, purpose=Purpose.EVALUATE, reason=reason).as_evaluation()
 
 
 def _ids(files: Sequence[Path]) -> list[str]:

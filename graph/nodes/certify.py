@@ -21,7 +21,7 @@ from ridgeline.graph.search.ranking.elites import Standing, ranked_elites, read_
 from ridgeline.graph.search.ranking.leaders import Leader, compare_leaders, within_noise
 from ridgeline.graph.search.rounds.stop_rules import Stop, tell_stop
 from ridgeline.graph.state import outcome_of
-from ridgeline.tools.errors import EngineError, NotRecorded
+from ridgeline.tools.errors import EngineError, MachineBusyError, NotRecorded
 from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.results import QUARANTINE_ABOVE
 from ridgeline.tools.records.vocabulary import Purpose, RunState, SearchOutcome
@@ -80,7 +80,8 @@ async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
     elites = await ranked_elites(context.archive, standings, context.plan(state.get("max_rounds")).elites)
     certifications = await _try_in_order(context, leaders, _in_order(leaders, elites, standings))
     if certifications.winner is None and (failure := certifications.engine_failure):
-        raise EngineError(f"{failure.candidate_id}: not certified: {failure.reason}; resume the search to try again")
+        kind = MachineBusyError if failure.was_busy else EngineError
+        raise kind(f"{failure.candidate_id}: not certified: {failure.reason}; resume the search to try again")
     stopped_by = outcome_of(state)
     outcome = _outcome(
         stopped_by, is_certified=certifications.winner is not None, has_failures=bool(certifications.failures)

@@ -20,13 +20,19 @@ from ridgeline.tools.records.printable import encodable
 
 
 def _place(value: object) -> Path:
-    """Return a path that the file system can look for; ValueError for another value."""
+    """Return a path that the file system can look for; ValueError for another value.
+
+    Raises:
+        InputError: it is a link that leads to itself.
+    """
     if not isinstance(value, str | Path):
         raise ValueError("no path")  # noqa: TRY004  # pydantic tells a ValueError
     try:
         os.stat(value)
     except OSError as error:
-        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+        if error.errno == errno.ELOOP:
+            raise InputError(f"{value}: is a link that leads to itself; mend it") from None
+        if error.errno == errno.ENAMETOOLONG:
             raise ValueError(error.strerror) from None
     return Path(value)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
+from ridgeline.tools.errors import MachineBusyError
 from ridgeline.tools.records.results import Build, Timing
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
 from ridgeline.tools.sandbox.sandbox import Tier
@@ -114,7 +115,10 @@ def test_judge_ends_it_as_the_table_says(court: Court, case: Case) -> None:
         gain = gains_nothing(court.timed, case.name, case.end.control)
         assert gain is None, gain
         return
-    found = court.timed_honestly(case.name) if case.end.control else court.judge(case.name, case.end.stage)
+    try:
+        found = court.timed_honestly(case.name) if case.end.control else court.judge(case.name, case.end.stage)
+    except MachineBusyError as busy:  # other programs were at work, whatever it tries: no verdict
+        pytest.skip(str(busy))
     if found.status is Status.OK and court.sandbox.tier is Tier.LANDLOCK and case.name == "disk_bomb":
         return  # there it has no folder that it could fill
     _assert_right_reason(found, case)

@@ -17,6 +17,8 @@ SHORTEST_S = 60.0
 
 _CALLS = 2  # of what a kernel may take for one call
 _STANDARD_ERROR = 2
+_REPORTED = re.compile(r'^(Timeout \(|  File ")', re.MULTILINE)
+"""The watchdog's words; of a long report the end is kept."""
 
 
 def reference_limit_s(call_timeout_s: float) -> float:
@@ -42,11 +44,11 @@ class HangLimit:
 
 
 def hung_line(report: str, file_name: str) -> str | None:
-    """Return "line 7 in forward", where `file_name` was when a limit passed; None when the report is empty: none did.
+    """Return "line 7 in forward", where `file_name` was when a limit passed; None when none did.
 
-    "" when the report names no line of that file.
+    "" when the report names no line of that file. Other words are a reference's, which may write to any descriptor.
     """
-    if not report:
+    if not _REPORTED.search(report):
         return None
     where = re.search(rf'File "{re.escape(file_name)}", line (\d+) in (\S+)', report)
     return f"line {where[1]} in {where[2]}" if where else ""

@@ -7,6 +7,7 @@ kinds of contents that no other block had. They come now and then, so that a can
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import JudgeProcess
@@ -24,6 +25,7 @@ from ridgeline.tools.measure.singles import (
     has_late_singles,
     look,
     undecided,
+    unexplained,
     worked_ahead,
 )
 from ridgeline.tools.measure.statistics import PairedRatio
@@ -92,11 +94,12 @@ class AlternatingRun:
         """Check that neither side works ahead: see singles.py.
 
         A machine's noise must reject nobody: a side that is late is looked at again, both sides in turns, and one look in
-        which it is even decides for it. Work done ahead shows in every look.
+        which it is even decides for it. Work done ahead shows in every look. Where nothing shows in MOST_LOOKS, the
+        machine is at fault if other programs were at work in one of them, else the side.
 
         Raises:
-            Distrusted: it does, in LATE_LOOKS looks.
-            EngineError: the machine is too busy to tell.
+            Distrusted: it does, in LATE_LOOKS looks, or it hides whether it does.
+            MachineBusyError: the machine is too busy to tell.
         """
         for timed, other in self._able_to_work_ahead():
             while len(timed.singles) < SINGLES:
@@ -105,18 +108,19 @@ class AlternatingRun:
                 self._look_again(timed, other)
 
     def _look_again(self, timed: TimedSide, other: TimedSide) -> None:
-        late = 0
+        seen: Counter[Look] = Counter()
         for _ in range(MOST_LOOKS):
             self._run_singles(timed, other)
-            match look(timed, other):
-                case Look.EVEN:
-                    return
-                case Look.AHEAD:
-                    late += 1
-            if late == LATE_LOOKS:
+            seen[look(timed, other)] += 1
+            if seen[Look.EVEN]:
+                return
+            if seen[Look.AHEAD] == LATE_LOOKS:
                 with faults_of(timed.contender):
                     raise worked_ahead(timed)
-        raise undecided(timed)
+        if seen[Look.UNDECIDED]:
+            raise undecided(timed)
+        with faults_of(timed.contender):
+            raise unexplained(timed)
 
     def _run_singles(self, timed: TimedSide, other: TimedSide) -> None:
         """Run blocks of one call anew, of both sides in turns with the looked-at side's long ones."""

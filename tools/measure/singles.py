@@ -3,8 +3,10 @@
 Who works a whole block off at once does so before it can know that there is one call only, so its blocks of one call are
 late. On a busy machine an honest candidate's are late too: going on after a stop waits for a core, which a long block spreads
 over its calls. What tells the two apart is what the time went into. **Work takes processor time, and waiting does not.** So on
-a CPU no candidate is blamed unless the processor time of its blocks of one call is that of work for other calls, and
-lateness is forgiven only where waits for a core, seen in those very blocks, explain it. What is neither is not told.
+a CPU no candidate works ahead unless the processor time of its blocks of one call is that of work for other calls, and
+lateness is forgiven only where waits for a core, seen in those very blocks, explain it. What is neither is not told. Whose
+fault that is the other side's blocks of the same look say: other programs hold them up, and a candidate that sleeps, or whose
+threads are in each other's way, does not.
 Threads that spin for others that wait do so in long blocks no less, in which the work of the other calls comes on top.
 
 A GPU's work takes no processor time. There a late look says nothing while the other side waits for cores.
@@ -15,7 +17,7 @@ from __future__ import annotations
 from enum import StrEnum
 from statistics import median
 
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import MachineBusyError
 from ridgeline.tools.machine.devices import measurement_cores
 from ridgeline.tools.measure.distrust import Distrusted
 from ridgeline.tools.measure.statistics import percentile
@@ -36,7 +38,7 @@ wait, or spin for others that wait, do so in long blocks no less: only work make
 LATE_LOOKS = 3
 """Looks, of 2 * SINGLES blocks a side, in which a candidate has to work ahead, and none in which it is even."""
 MOST_LOOKS = 8
-"""Looks after which the machine is too busy to tell."""
+"""Looks after which the machine is too busy to tell, or was quiet in all of them and the candidate hides it."""
 AHEAD_PERCENTILE = 75
 """A quarter of the blocks of one call may do the work of others, so that chance blames nobody. Who does it in fewer blocks
 gains nothing: the median over blocks counts."""
@@ -50,6 +52,7 @@ class Look(StrEnum):
     EVEN = "even"  # each call does its own work
     AHEAD = "ahead"  # one call does the work of others
     UNDECIDED = "undecided"  # the machine does not let it be seen
+    UNEXPLAINED = "unexplained"  # the candidate does not, on a machine that holds up nobody
 
 
 def has_late_singles(timed: TimedSide) -> bool:
@@ -72,19 +75,33 @@ def look(timed: TimedSide, other: TimedSide) -> Look:
 
 def worked_ahead(timed: TimedSide) -> Distrusted:
     """Return the fault of a side whose blocks of one call do the work of others."""
-    reason = _clocks_words(timed)
-    if _works_on_processors(timed):
-        single_ms, call_ms = 1e3 * _ahead_s(timed.singles), 1e3 * _work_s(timed.beside)
-        reason += f", of processor time {single_ms:.3g} ms and {call_ms:.3g} ms"
-    return Distrusted(ReasonCode.WORKED_AHEAD, f"{reason}: work for later calls is done ahead, or put off to the last")
+    reason = f"{_figures(timed)}: work for later calls is done ahead, or put off to the last"
+    return Distrusted(ReasonCode.WORKED_AHEAD, reason)
 
 
-def undecided(timed: TimedSide) -> EngineError:
+def unexplained(timed: TimedSide) -> Distrusted:
+    """Return the fault of a side that hides whether it works ahead, on a machine that held up nobody."""
+    reason = (
+        f"{_figures(timed)}, and whether that is work for later calls does not show, though other programs held up nobody: "
+        "the first call of a block may neither sleep nor spin, nor have many threads share a core"
+    )
+    return Distrusted(ReasonCode.WORKED_AHEAD, reason)
+
+
+def undecided(timed: TimedSide) -> MachineBusyError:
     """Return the fault of a machine on which it does not show whether a side works ahead."""
-    return EngineError(
+    return MachineBusyError(
         f"the machine is too busy to time this kernel: {_clocks_words(timed)}, and whether that is work or waiting does not "
         "show; time it again once other programs have ended"
     )
+
+
+def _figures(timed: TimedSide) -> str:
+    """Return what the only call of a block and a call of a long one take, by each clock that counts."""
+    if not _works_on_processors(timed):
+        return _clocks_words(timed)
+    single_ms, call_ms = 1e3 * _ahead_s(timed.singles), 1e3 * _work_s(timed.beside)
+    return f"{_clocks_words(timed)}, of processor time {single_ms:.3g} ms and {call_ms:.3g} ms"
 
 
 def _clocks_words(timed: TimedSide) -> str:
@@ -103,11 +120,24 @@ def _look_at_work(timed: TimedSide, other: TimedSide) -> Look:
     is_explained = not _is_late(timed, timed.beside, granted_s=unexplained_s, less_waits=True)
     others_call_s = _work_s(other.blocks)
     granted_s = _granted_s([block.ran_s - others_call_s for block in other.singles])
+    untold = Look.UNDECIDED if _are_others_at_work(timed, other) else Look.UNEXPLAINED
     if _ahead_s(timed.singles) <= _most_work_s(timed, timed.beside) + granted_s:
-        return Look.UNDECIDED if is_late and not is_explained else Look.EVEN
+        return untold if is_late and not is_explained else Look.EVEN
     if _leaves_others_nothing(timed) or (is_late and not is_explained):
         return Look.AHEAD
-    return Look.UNDECIDED if is_late or are_held_up([*timed.singles, *timed.beside]) else Look.EVEN
+    return untold if is_late or are_held_up([*timed.singles, *timed.beside]) else Look.EVEN
+
+
+def _are_others_at_work(timed: TimedSide, other: TimedSide) -> bool:
+    """Say whether other programs held up either side in a look.
+
+    The reference has no more threads than there are cores, so nobody else makes it wait, or late. A candidate's waits are
+    theirs too, unless it has more threads than the reference and the cores: such threads wait for each other.
+    """
+    if are_held_up(other.singles) or _is_late(other, other.blocks):
+        return True
+    shares_cores = timed.threads > max(other.threads, len(measurement_cores()))
+    return not shares_cores and are_held_up([*timed.singles, *timed.beside])
 
 
 def _leaves_others_nothing(timed: TimedSide) -> bool:

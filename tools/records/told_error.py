@@ -31,6 +31,7 @@ ERRORS: Mapping[str, type[RidgelineError]] = {
     "JudgeDied": errors.JudgeDied,
     "JudgeShortError": errors.JudgeShortError,
     "DeviceLostError": errors.DeviceLostError,
+    "MachineBusyError": errors.MachineBusyError,
 }
 """By name on the wire: part of the protocol between processes, whatever the classes are called."""
 _NAMES = {kind: name for name, kind in ERRORS.items()}

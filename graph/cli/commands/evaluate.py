@@ -17,16 +17,22 @@ from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.vocabulary import Label, Status
+from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
 from ridgeline.tools.wording import margin_words, medians_words, near_one, whole_numbers_words
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Print each file's verdict as it comes, as one JSON line with `--json`; 0 whatever the verdicts."""
+    """Print each file's verdict as it comes, as one JSON line with `--json`; 0 whatever the verdicts, 1 where one is missing.
+
+    A file that the machine failed on has none: its line says so.
+    """
     console = make_console()
+    unjudged: list[str] = []
 
     def show(evaluation: Evaluation) -> None:
         line = evaluation.to_dict()
+        if evaluation.reason_code is ReasonCode.ENGINE_FAILED:
+            unjudged.append(evaluation.file)
         if args.json:
             sys.stdout.write(json.dumps(line) + "\n")
             sys.stdout.flush()
@@ -42,7 +48,7 @@ def execute(args: argparse.Namespace) -> int:
         raise ProblemError(f"{swapped}: the problem comes first, then the kernels")
     unsafe = args.unsafe_no_sandbox
     evaluate(args.problem, files, device=args.device, allow_unsafe=unsafe, on_evaluation=show, on_wait=tell)
-    return 0
+    return 1 if unjudged else 0
 
 
 def describe(line: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from tests.environments import child_environment
 from tests.graph.cli.command_line import into, ridgeline
 
 from ridgeline.graph import cli
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, MachineBusyError
 
 pytestmark = pytest.mark.long
 
@@ -64,6 +64,17 @@ def test_an_internal_error_asks_for_a_report_and_exits_with_one(
     assert capsys.readouterr().err == "ridgeline: internal error, please report: the judge died\n"
 
 
+def test_a_machine_that_is_too_busy_is_nothing_to_report(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def execute(args: object) -> int:
+        raise MachineBusyError("the machine is too busy to time this kernel")
+
+    monkeypatch.setitem(sys.modules, "ridgeline.graph.cli.commands.show", types.SimpleNamespace(execute=execute))
+    assert cli.main(["show", "x"]) == 1
+    assert capsys.readouterr().err == "ridgeline: the machine is too busy to time this kernel\n"
+
+
 def test_help_says_what_each_exit_code_means(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", "--help"]) == 0
     said = capsys.readouterr().out
@@ -111,6 +122,14 @@ def test_closed_standard_output_is_said_in_one_line(words: list[str]) -> None:
 
 def test_closed_standard_error_leaves_the_exit_code() -> None:
     assert into(subprocess.DEVNULL, "show", "nothing-here", preexec_fn=lambda: os.close(2)).returncode == 2
+
+
+@pytest.mark.parametrize("words", [["problems"], ["evaluate", "absent.yaml", "k.cpp"]])
+def test_a_standard_output_for_reading_alone_is_one_line(words: list[str]) -> None:
+    with open(os.devnull) as out:
+        done = into(out.fileno(), *words)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "standard output is open for reading alone" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["evaluate", "show", "export"])

@@ -17,7 +17,8 @@ from tests.graph.memory_engine import MemoryEngine
 from ridgeline.checkpoints.result import read_schema
 from ridgeline.graph.library.evaluation import Evaluation, aevaluate, wait_listener
 from ridgeline.problems.spec import ProblemSpec
-from ridgeline.tools.engine import CompileTask, Task
+from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask, Task
+from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.waits import Wait
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
 
@@ -121,6 +122,43 @@ async def test_pytorch_is_timed_before_the_first_right_kernel_and_never_for_a_wr
     assert [each.status for each in judged] == ["wrong", "compile_error", "ok", "wrong", "untrusted"]
     assert [bool(each.to_dict()["baselines"]) for each in judged] == [False, False, True, False, True]
     assert {count for task, count in engine.counts.items() if task.startswith("Verify")} == {1}
+
+
+@pytest.mark.parametrize("step", ["Compile", "Verify", "Benchmark"])
+async def test_an_engine_that_fails_on_one_kernel_leaves_that_one_unjudged_and_judges_the_next(
+    problem: ProblemSpec, step: str
+) -> None:
+    crash = f"// crashes {step}Task\n{GOOD}"
+    judged = await aevaluate(problem, [crash, GOOD, crash + BAD], engine=MemoryEngine())
+    assert [each.reason_code for each in judged] == ["engine_failed", "none", judged[2].reason_code]
+    assert judged[0].status is Status.REFUSED
+    assert judged[0].reason == "the engine failed, the kernel may be sound: the judge died"
+    jsonschema.validate(judged[0].to_dict(), read_schema("evaluation"))
+    assert bool(judged[0].to_dict()["baselines"]) is (step == "Benchmark")
+    assert judged[2].status == ("wrong" if step == "Benchmark" else "refused")
+
+
+async def test_a_judge_that_starts_no_more_ends_the_whole(problem: ProblemSpec) -> None:
+    told: list[Evaluation] = []
+    with pytest.raises(EngineError, match="the judge cannot start"):
+        await aevaluate(problem, ["// crashes VerifyTask\n", GOOD], engine=LosesJudge(), on_evaluation=told.append)
+    assert told == []
+
+
+async def test_an_engine_that_cannot_time_pytorch_ends_the_whole(problem: ProblemSpec) -> None:
+    with pytest.raises(EngineError, match="no baselines"):
+        await aevaluate(problem, [GOOD, BAD], engine=LosesJudge())
+
+
+class LosesJudge(MemoryEngine):
+    """Describes the problem once, and times no PyTorch."""
+
+    async def submit(self, task: Task[Any]) -> Any:
+        if isinstance(task, DescribeTask) and self.counts["DescribeTask"]:
+            raise EngineError("the judge cannot start")
+        if isinstance(task, BaselineTask):
+            raise EngineError("no baselines")
+        return await super().submit(task)
 
 
 class CompiledIds(MemoryEngine):

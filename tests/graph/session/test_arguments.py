@@ -53,6 +53,14 @@ def test_what_names_no_problem_is_refused(problem: Any) -> None:
     assert_refused(lambda: evaluate(problem, ["k.cpp"]), "problem")
 
 
+@pytest.mark.parametrize("as_list", [False, True])
+def test_a_link_to_itself_is_told_of_the_file(folder: Path, as_list: bool) -> None:
+    link = Path("loop.cpp")
+    link.symlink_to(link)
+    with pytest.raises(InputError, match=r"^loop.cpp: is a link that leads to itself; mend it$"):
+        evaluate(folder, [link] if as_list else link)
+
+
 @pytest.mark.parametrize("kernels", [None, [None], 5, b"x", [b"x"], ["a\0b"]])
 def test_what_names_no_kernels_is_refused(folder: Path, kernels: Any) -> None:
     assert_refused(lambda: evaluate(folder, kernels), "kernels")

@@ -27,7 +27,7 @@ from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.session.session import run_search
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.engine import PyTorchTask, Task
-from ridgeline.tools.errors import EngineError, ModelError, RunError
+from ridgeline.tools.errors import EngineError, MachineBusyError, ModelError, RunError
 from ridgeline.tools.records.vocabulary import Purpose
 
 pytestmark = pytest.mark.long
@@ -53,16 +53,23 @@ async def test_resuming_a_finished_search_changes_nothing(tmp_path: Path) -> Non
 class FailsCertificates(MemoryEngine):
     """An engine that breaks at one task of certificates, of one kernel alone where `candidate_id` names it."""
 
-    def __init__(self, step: str, candidate_id: str = "") -> None:
+    def __init__(self, step: str, candidate_id: str = "", kind: type[EngineError] = EngineError) -> None:
         super().__init__()
-        self.step, self.candidate_id = step, candidate_id
+        self.step, self.candidate_id, self.kind = step, candidate_id, kind
 
     async def submit(self, task: Task[Any]) -> Any:
         is_baseline = isinstance(task, PyTorchTask) and task.purpose is Purpose.CERTIFY
         step = "baselines" if is_baseline else getattr(task, "step", "")
         if step == self.step and (is_baseline or task.candidate.id.startswith(self.candidate_id)):  # type: ignore[attr-defined]
-            raise EngineError("the judge died")
+            raise self.kind("the judge died")
         return await super().submit(task)
+
+
+async def test_certificate_that_a_busy_machine_kept_from_being_given_is_nothing_to_report(tmp_path: Path) -> None:
+    with pytest.raises(MachineBusyError, match="not certified: .*; resume the search"):
+        await run_search(
+            options(tmp_path), engine=FailsCertificates("time 1", kind=MachineBusyError), models=[ScriptedModel()]
+        )
 
 
 @pytest.mark.parametrize("step", ["verify", "sanitize", "time 1", "baselines"])

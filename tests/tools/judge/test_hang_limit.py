@@ -28,6 +28,7 @@ def test_a_block_inside_a_native_call_that_keeps_the_interpreter_ends_too() -> N
 
 def test_an_empty_report_is_no_hang_and_one_of_other_files_names_no_line() -> None:
     assert hung_line("", "reference.py") is None
+    assert hung_line('\ufffd{"x": 1}\n', "reference.py") is None, "what a reference wrote there"
     assert hung_line('Timeout (0:01:00)!\n  File "other.py", line 3 in f\n', "reference.py") == ""
 
 

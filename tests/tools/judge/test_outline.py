@@ -114,6 +114,19 @@ def test_a_process_that_a_reference_leaves_holds_no_answer_back(outlines: Outlin
     assert names(outline, Role.INPUT) == ["x"], outline
 
 
+@pytest.mark.parametrize("said", [r"\xff{\"x\": 1}", "hello", "{}", r"\xff\n\xff"])
+@pytest.mark.parametrize("end", [r"\n", ""])
+def test_what_a_reference_writes_to_descriptors_that_are_not_its_own_is_no_answer(
+    outlines: OutlineProcess, said: str, end: str
+) -> None:
+    write = f"    try:\n        os.write(fd, b'{said}{end}')\n    except OSError:\n        pass\n"
+    writes = f"import os\nfor fd in range(3, 20):\n{write}"
+    found = outlines.outline(writes + reference(body="return x + 1"))
+    assert (found.code, names(found, Role.INPUT)) == ("", ["x"]), found.reason
+    left = outlines.outline(writes + "os._exit(0)\n")
+    assert (left.code, left.signature) == ("raised", None)
+
+
 def test_a_reference_of_many_gib_is_outlined_without_them(outlines: OutlineProcess) -> None:
     init, inputs = "self.l = nn.Linear(65536, 65536)", "torch.rand(65536, 65536)"
     found = outlines.outline(reference(init=init, body="return torch.relu(self.l(x))", inputs=inputs))

@@ -8,7 +8,8 @@ from itertools import chain, repeat
 import pytest
 from tests.tools.measure.answering import Answering
 
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import MachineBusyError
+from ridgeline.tools.measure import singles
 from ridgeline.tools.measure.alternation import AlternatingRun
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlanner
 from ridgeline.tools.measure.distrust import Distrusted
@@ -140,13 +141,35 @@ def test_who_works_ahead_at_random_passes_only_where_most_blocks_are_honest(ahea
     assert look(side(0.6, [block(12.0)] * ahead + [block(0.7)] * (10 - ahead)), eager()) is shown
 
 
-def test_time_that_neither_work_nor_waiting_explains_blames_nobody_and_excuses_nobody() -> None:
-    assert look(side(0.3, [block(9.0, ran_ms=0.6)] * 10), eager()) is Look.UNDECIDED
+SLEPT = block(9.0, ran_ms=0.6)
+
+
+def test_time_that_neither_work_nor_waiting_explains_is_told_by_whom_other_programs_held_up() -> None:
+    """Who sleeps takes no processor time, and waits for no core: eager beside it is on time, unless the machine is busy."""
+    assert look(side(0.3, [SLEPT] * 10), eager()) is Look.UNEXPLAINED
+    assert look(side(0.3, [SLEPT] * 10), eager(waited_ms=2.0)) is Look.UNDECIDED
+    assert look(side(0.3, [SLEPT] * 10), eager(*[0.7] * 7, *[9.0] * 3)) is Look.UNDECIDED, "late without a wait"
+    waited = block(9.0, ran_ms=0.6, waited_ms=2.0)
+    assert look(side(0.3, [waited] * 10), eager()) is Look.UNDECIDED, (
+        "eager has one thread, and the other core is taken"
+    )
+
+
+@pytest.mark.parametrize(("threads", "others", "shown"), [(8, 2, Look.UNEXPLAINED), (8, 9, Look.UNDECIDED)])
+def test_waits_of_more_threads_than_cores_are_each_others_unless_eager_has_as_many(
+    threads: int, others: int, shown: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight threads that spin for 3 ms each on two cores: 24 ms, and none of the others' calls; idle pools do neither."""
+    monkeypatch.setattr(singles, "measurement_cores", lambda: (0, 1))
+    long = block(12.0 + 6.0, calls=CALLS, ran_ms=24.0 + 12.0, waited_ms=40.0)
+    ours, theirs = side(0.9, [block(12.0, ran_ms=24.0, waited_ms=40.0)] * 10, long=long), eager()
+    ours.threads, theirs.threads = threads, others
+    assert look(ours, theirs) is shown
 
 
 def test_more_processor_time_than_one_call_has_on_all_cores_is_work_for_others() -> None:
     """Half a call and 1 ms on each core that its threads can use: 0.3 ms and 2 ms, of one thread 0.3 ms and 1 ms."""
-    for threads, ran_ms, shown in ((2, 2.8, Look.UNDECIDED), (2, 3.0, Look.AHEAD), (1, 2.0, Look.AHEAD)):
+    for threads, ran_ms, shown in ((2, 2.8, Look.UNEXPLAINED), (2, 3.0, Look.AHEAD), (1, 2.0, Look.AHEAD)):
         ours = side(0.3, [block(3.0, ran_ms=ran_ms)] * 10)
         ours.threads = threads
         assert look(ours, eager()) is shown, (threads, ran_ms)
@@ -185,8 +208,11 @@ WORKED, WAITED, SPUN, PROMPT = (
 LOOK = 2 * SINGLES
 
 
-def run_of(singles: Iterator[Block], monkeypatch: pytest.MonkeyPatch) -> AlternatingRun:
-    """Return a run whose candidate has these blocks of one call; the first ones were late."""
+def run_of(
+    blocks: Iterator[Block], monkeypatch: pytest.MonkeyPatch, *, theirs_waited_ms: Iterator[float] | None = None
+) -> AlternatingRun:
+    """Return a run whose candidate has these blocks of one call; the first ones were late. Eager's waited for so long."""
+    theirs_waited_ms = theirs_waited_ms or repeat(0.0)
     run = object.__new__(AlternatingRun)
     run.planner = BlockPlanner(n_sets=30, most_calls=CALLS)
     ours, theirs = side(0.3, [WORKED] * SINGLES), eager()
@@ -199,7 +225,8 @@ def run_of(singles: Iterator[Block], monkeypatch: pytest.MonkeyPatch) -> Alterna
             assert timed is ours
             timed.beside.append(block(0.6 * calls, calls=calls))
         else:
-            timed.singles.append(next(singles) if timed is ours else block(0.7, ran_ms=1.2))
+            theirs_now = block(0.7, ran_ms=1.2, waited_ms=0.0 if timed is ours else next(theirs_waited_ms))
+            timed.singles.append(next(blocks) if timed is ours else theirs_now)
 
     monkeypatch.setattr(run, "_able_to_work_ahead", lambda: [(ours, theirs)])
     monkeypatch.setattr(run, "_block", add)
@@ -224,5 +251,25 @@ def test_a_look_that_tells_nothing_counts_for_nobody(monkeypatch: pytest.MonkeyP
 
 
 def test_a_machine_on_which_nothing_shows_is_at_fault_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(EngineError, match="the machine is too busy to time this kernel: .* once other programs"):
+    with pytest.raises(MachineBusyError, match="the machine is too busy to time this kernel: .* once other programs"):
         run_of(repeat(SPUN, MOST_LOOKS * LOOK), monkeypatch).expect_even()
+
+
+@pytest.mark.parametrize("busy_look", range(0, MOST_LOOKS, 3))
+def test_a_busy_machine_in_one_look_of_all_is_enough_to_blame_nobody(
+    busy_look: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = chain(repeat(0.0, busy_look * LOOK), repeat(3.0, LOOK), repeat(0.0))
+    with pytest.raises(MachineBusyError, match="too busy"):
+        run_of(repeat(SLEPT, MOST_LOOKS * LOOK), monkeypatch, theirs_waited_ms=waits).expect_even()
+
+
+@pytest.mark.parametrize("ahead", range(LATE_LOOKS))
+def test_a_candidate_whose_looks_tell_nothing_on_a_quiet_machine_is_at_fault_itself(
+    ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = chain(repeat(WORKED, ahead * LOOK), repeat(SLEPT, (MOST_LOOKS - ahead) * LOOK))
+    figures = "the only call of a block takes 9 ms, a call of a long block 0.6 ms, of processor time 0.6 ms and 1.2 ms"
+    with pytest.raises(Distrusted, match=f"{figures}.* neither sleep nor spin") as raised:
+        run_of(blocks, monkeypatch).expect_even()
+    assert raised.value.finding.code is ReasonCode.WORKED_AHEAD

@@ -42,6 +42,11 @@ def method_of(request: type[Request[Any]]) -> Callable[[Judge, Any], Record]:
     return method
 
 
+def answered(request: Request[Any]) -> tuple[type[Exception], ...]:
+    """Return the errors that are an answer, all others being defects. While a judge loads, the user's classes may raise any."""
+    return (Exception,) if isinstance(request, Load) else (RidgelineError, MemoryError, RuntimeError)  # torch's own
+
+
 def serve(connection: socket.socket, hang_fd: int) -> None:
     """Answer requests until the parent closes the socket."""
     judge: Judge | None = None
@@ -55,7 +60,7 @@ def serve(connection: socket.socket, hang_fd: int) -> None:
             if judge is None:
                 raise EngineError("the judge was asked before it loaded a problem")
             _answer(connection, answer(judge, request))
-        except (RidgelineError, MemoryError, RuntimeError) as error:  # RuntimeError is torch's for all of its own
+        except answered(request) as error:
             told = _lost_gpu(error, judge) or failure(error, request)
             _answer(connection, Failed(error=ToldError.of(told)))
 

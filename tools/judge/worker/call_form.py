@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.contract import like, tensors_in
@@ -132,12 +133,12 @@ def flat_outputs(result: Any) -> Tensors:
 
 
 def expect_readable(tensor: torch.Tensor, what: str) -> None:
-    """Check that a tensor is plain memory of a type that C has.
+    """Check that a tensor is plain memory of a type that C has, and of a class that every operation knows.
 
     Raises:
         BadReferenceError: it is not; the line begins with `what` it is.
     """
-    if strange := _strangeness(tensor):
+    if strange := _strangeness(tensor) or _subclass(tensor):
         raise BadReferenceError.of_text(f"{what} is {strange}, which kernels cannot read")
 
 
@@ -174,6 +175,12 @@ def _strangeness(tensor: torch.Tensor) -> str:
     if tensor.is_meta:
         return "on the meta device, without values"
     return "" if dtype_name(tensor) in _DTYPES else dtype_name(tensor)
+
+
+def _subclass(tensor: torch.Tensor) -> str:
+    """Return which class of the user's a tensor has; "" for torch's own, an outline's included."""
+    is_own = type(tensor) in (torch.Tensor, torch.nn.Parameter, FakeTensor)
+    return "" if is_own else f"a {type(tensor).__name__}, a subclass of torch.Tensor"
 
 
 def dtype_name(tensor: torch.Tensor) -> str:

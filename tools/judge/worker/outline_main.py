@@ -10,6 +10,7 @@ process or never end.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -21,7 +22,6 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import IO, Any
 
 import torch
@@ -49,6 +49,8 @@ from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException)
 _SAID_BYTES = 4000
+_OWN = b"\noutline: "
+"""The beginning of a child's answer: a reference may write to the pipe too, as to any descriptor that it did not open."""
 _FIRST = """
 import torch
 class Model(torch.nn.Module):
@@ -209,8 +211,8 @@ def _answer(request: OutlineRequest) -> Outline:
             _in_child(request, writing, said.fileno(), hang_report.fileno())
         os.close(writing)
         with _ended(child, reading):
-            text = _read(reading, request.limit_s)
-        return _understood(text, _end_of(said), _end_of(hang_report), request.limit_s)
+            written = _read(reading, request.limit_s)
+        return _understood(written, _end_of(said), _end_of(hang_report), request.limit_s)
 
 
 def _end_of(file: IO[bytes]) -> str:
@@ -219,7 +221,7 @@ def _end_of(file: IO[bytes]) -> str:
     return file.read().decode(errors="replace")
 
 
-@contextmanager
+@contextlib.contextmanager
 def _ended(child: int, descriptor: int) -> Iterator[None]:
     try:
         yield
@@ -241,8 +243,8 @@ def _in_child(request: OutlineRequest, writing: int, said: int, hang_report: int
         limit = HangLimit(report_fd=hang_report)
         asked = {"with_graph": request.with_graph, "with_call": request.with_call}
         answer = outline(request.source, request.tolerance, **asked, limit=limit)
-        with os.fdopen(writing, "w") as pipe:
-            pipe.write(json.dumps(answer.to_json()) + "\n")
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(_OWN + json.dumps(answer.to_json()).encode() + b"\n")
     except Exception:  # noqa: BLE001  the parent quotes the last line of what is said here
         traceback.print_exc()
     finally:
@@ -256,8 +258,8 @@ def _limit_memory(limit_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (used + limit_bytes, used + limit_bytes))
 
 
-def _read(descriptor: int, limit_s: float) -> str | None:
-    """Return the line that the child wrote, or what there was when its end was closed; None when that took too long.
+def _read(descriptor: int, limit_s: float) -> bytes | None:
+    """Return what was written up to the child's answer, or until its end was closed; None when that took too long.
 
     A process that the reference started may hold the end open.
     """
@@ -268,20 +270,28 @@ def _read(descriptor: int, limit_s: float) -> str | None:
             return None
         chunk = os.read(descriptor, 1 << 16)
         data += chunk
-        if not chunk or data.endswith(b"\n"):
-            return data.decode()
+        if not chunk or _own_line(data) is not None:
+            return data
 
 
-def _understood(text: str | None, said: str, hang_report: str, limit_s: float) -> Outline:
+def _own_line(data: bytes) -> bytes | None:
+    """Return the child's answer among what was written, None before it is there whole."""
+    answer, is_whole, _ = data.partition(_OWN)[2].partition(b"\n")
+    return answer if is_whole else None
+
+
+def _understood(written: bytes | None, said: str, hang_report: str, limit_s: float) -> Outline:
+    answer = _own_line(written or b"")
+    if answer is not None:
+        with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):  # the reference's, in the same words
+            return Outline.from_json(json.loads(answer))
     where = hung_line(hang_report, _FILE)
-    if text is None or where is not None:
+    if written is None or where is not None:
         place = f" ({where})" if where else ""
         return Outline(code=OutlineCode.TIME, reason=f"not outlined within {limit_s:.0f} s{place}")
-    if not text.endswith("\n"):
-        last = said.strip().splitlines()[-1:]
-        how = f"; it last said: {last[0]}" if last else ""
-        return Outline(code=OutlineCode.RAISED, reason=f"it ended the process that ran it{how}")
-    return Outline.from_json(json.loads(text))
+    last = said.strip().splitlines()[-1:]
+    how = f"; it last said: {last[0]}" if last else ""
+    return Outline(code=OutlineCode.RAISED, reason=f"it ended the process that ran it{how}")
 
 
 def main() -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from tests.graph.cli.command_line import assert_one_line, ridgeline
 from tests.graph.memory_engine import DEVICE
 
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.result import evaluation_line
 from ridgeline.checkpoints.stored_certificate import StoredCertificate
-from ridgeline.graph.cli.commands.evaluate import describe
+from ridgeline.graph.cli.commands.evaluate import describe, execute
+from ridgeline.graph.library.evaluation import Evaluation as Judged
 from ridgeline.graph.search.judging.judging import failure_text
 from ridgeline.tools.records.baselines import Baseline, Baselines, Floor
 from ridgeline.tools.records.error_map import LimitUse, Measure
@@ -95,6 +100,25 @@ def test_a_model_is_told_the_limit_that_broke_and_not_a_figure_inside_its_gate()
     text = failure_text(evaluation(wrong))
     assert "- trial shifted: a row's error 6e-05, gate 4e-05 (1.5 x)" in text
     assert "1.8e-06" not in text
+
+
+@pytest.mark.parametrize(
+    ("ends", "code"), [(("wrong_values", "none"), 0), (("engine_failed", "none"), 1), (("none", "engine_failed"), 1)]
+)
+def test_evaluate_exits_with_one_where_the_machine_failed_on_a_file_once_all_are_told(
+    ends: tuple[str, str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def evaluate(*_: object, on_evaluation: Callable[[Judged], None], **__: object) -> None:
+        for end in map(ReasonCode, ends):
+            verdict = replace(RIGHT, status=end.status, reason_code=end, reason="")
+            on_evaluation(Judged.of_line(evaluation_line(f"{end}.cpp", evaluation(verdict), None)))
+
+    monkeypatch.setattr("ridgeline.graph.cli.commands.evaluate.evaluate", evaluate)
+    files = [f"{end}.cpp" for end in ends]
+    assert (
+        execute(argparse.Namespace(problem="p", files=files, json=True, device="cpu", unsafe_no_sandbox=False)) == code
+    )
+    assert [json.loads(line)["file"] for line in capsys.readouterr().out.splitlines()] == files
 
 
 def test_missing_problem_file_gets_one_line(tmp_path: Path) -> None:

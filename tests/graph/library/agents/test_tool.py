@@ -341,7 +341,9 @@ async def test_an_agent_judges_its_own_kernel_in_one_call(bench: Bench, is_await
     assert (wrong["status"], wrong["reason"], bad.status) == ("wrong", "row 3 differs", "success")
     assert "speedup" not in wrong
     assert (line.status, line.content) == ("error", "source: must be a whole kernel with its line breaks, got one line")
-    assert (crash.status, crash.content) == ("error", "the judge died")
+    unjudged = json.loads(str(crash.content))
+    assert (unjudged["status"], unjudged["reason_code"], crash.status) == ("refused", "engine_failed", "success")
+    assert unjudged["reason"] == "the engine failed, the kernel may be sound: the judge died"
 
 
 async def test_a_source_with_half_a_pair_of_surrogates_is_a_mistake(bench: Bench) -> None:

@@ -68,6 +68,15 @@ def stateful(value: str) -> str:
             reference("x", "return x.exp() / x.exp().sum(-1, keepdim=True)", "40 * torch.randn(256, 512)"),
             "it overflows on the way",
         ),
+        (
+            reference("x", "return x.tanh()", "torch.ones(4, 4).as_subclass(type('Own', (torch.Tensor,), {}))"),
+            "input x is a Own, a subclass of torch.Tensor, which kernels cannot read$",
+        ),
+        (
+            "class Key:\n    def __str__(self):\n        return self + 1\n"
+            + reference("x", "return torch.ones(4, 4)", "{Key(): torch.ones(4, 4)}"),
+            r"^reference.py: TypeError: unsupported operand",
+        ),
         (stateful("torch.eye(4).to_sparse()"), "buffer state is sparse_coo, which kernels cannot read$"),
         (stateful("torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.qint8)"), "buffer state is qint8"),
         (stateful("torch.ones(4).to(torch.float8_e4m3fn)"), "buffer state is float8_e4m3fn"),
