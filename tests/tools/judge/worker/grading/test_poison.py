@@ -56,7 +56,7 @@ def test_one_element_that_was_left_out_is_found(dtype: torch.dtype, *, nan: bool
     output = torch.empty(5, 7, dtype=dtype)
     word = poison_word(dtype, nan=nan)
     fill_words(output, word)
-    wanted = torch.full((5, 7), word ^ 1, dtype=torch.int64)
+    wanted = torch.full((5, 7), word ^ 4, dtype=torch.int64)
     wanted = wanted.to(dtype) if dtype in WHOLE else torch.randn(5, 7).to(dtype)
     assert unwritten(output, word, expect(wanted)) == poison.Unwritten(count=35, first=0)
     kept = output[3, 2].clone()
@@ -92,6 +92,19 @@ def test_an_output_holds_only_poison_until_one_element_is_written(dtype: torch.d
     output[3, 2] = 0 if output[3, 2] else 1
     assert not holds_only(output, word)
     assert holds_only(output[:0], word)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
+def test_a_small_integer_that_is_one_off_was_written_whatever_its_bits(dtype: torch.dtype) -> None:
+    output = torch.arange(100, dtype=dtype)
+    for off, found in ((1, None), (2, poison.Unwritten(count=1, first=40))):
+        word = 40 + off
+        wrong = output.clone()
+        wrong[40] = word
+        wanted = output.clone()
+        wanted[word] = 0  # else it rightly holds the word
+        wrong[word] = 0
+        assert unwritten(wrong, word, expect(wanted)) == found
 
 
 def test_bools_hold_both_values_before_a_call_and_no_row_tells_the_next_ones() -> None:
