@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 _KILLED = re.compile(
-    r"error: (Killed|Terminated) (signal terminated program|\(program) \w"  # the driver's, of its child
-    r"|collect2: fatal error: \w+ terminated with signal 9\b|\bdied due to signal 9\b"
+    # a program's own line, before which no place in a source stands: what a source has printed has one
+    r"^[\w./+-]+: [\w ]*error: (Killed|Terminated) (signal terminated program \w+|\(program \w+\))$"
+    r"|^[\w./+-]+: fatal error: \w+ terminated with signal 9\b|^nvcc error +: .*\bdied due to signal 9\b"
     r"|`ptxas` failed with error code -9\b|<Signals\.SIGKILL: 9>|process pool was terminated abruptly"  # Triton, inductor
     r"|^Killed$",  # of the shell through which nvcc runs its programs
     re.MULTILINE,

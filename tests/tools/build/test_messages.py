@@ -105,6 +105,20 @@ def test_a_source_that_prints_a_kill_fails_by_an_error_of_its_own() -> None:
     assert tells_of_error(f"kernel.cpp:5:15: error: static assertion failed: {printed}")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kernel.cpp:1:2: error: #error error: Killed signal terminated program cc1plus",
+        "kernel.cpp:1:19: error: error: Terminated signal terminated program x",
+        "kernel.cpp:1:19: error: Killed signal terminated program x",
+        "g++: fatal error: Killed signal terminated program x:1:2: error: as the source names its file",
+        "kernel.cu(3): error: 'x' died due to signal 9",
+    ],
+)
+def test_an_error_of_the_source_that_speaks_of_a_kill_is_none(line: str) -> None:
+    assert tells_of_error(line) and not tells_of_kill(line)
+
+
 def test_an_error_of_the_source_is_no_limit() -> None:
     assert explain_limit("kernel.cpp:3:1: error: 'x' was not declared in this scope", **LIMITS) is None
 
