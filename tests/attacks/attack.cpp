@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -219,6 +220,54 @@ void calls() {
 #endif
 }
 
+// Everything by which a pipe's contents are seen or counted and left there. Then it takes them, word by word.
+void peek() {
+  constexpr int kPipe = 4, kPage = 4096, kFree = 200;
+  int own[2] = {-1, -1}, waiting = 0;
+  if (pipe2(own, O_NONBLOCK) != 0) return;
+  say("tee", tee(kPipe, own[1], kPage, SPLICE_F_NONBLOCK));
+  say("splice", splice(kPipe, nullptr, own[1], nullptr, 4, SPLICE_F_NONBLOCK));
+  char* memory = static_cast<char*>(mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  munmap(memory + kPage, kPage);
+  char* few = memory + kPage - 8;  // bytes that can be written: what a read wants beyond makes it fail
+  iovec part{few, 12};
+  say("vmsplice", vmsplice(kPipe, &part, 1, SPLICE_F_NONBLOCK));
+  say("read of three words", read(kPipe, few, 12));
+  say("read of 4 GiB and a word", read(kPipe, few, (1ull << 32) + 4));
+  say("readv", readv(kPipe, &part, 1));
+  say("preadv2", preadv2(kPipe, &part, 1, -1, 0));
+  say("FIONREAD", ioctl(kPipe, FIONREAD, &waiting));
+  say("F_SETPIPE_SZ", fcntl(kPipe, F_SETPIPE_SZ, kPage));
+  say("dup", dup(kPipe));
+  say("dup3", dup3(kPipe, kFree, 0));
+  say("F_DUPFD", fcntl(kPipe, F_DUPFD_CLOEXEC, kFree));
+#if defined(__x86_64__)
+  say("dup2", syscall(SYS_dup2, kPipe, kFree));
+#endif
+  say("io_submit", syscall(SYS_io_submit, 0, 0, nullptr));
+  say("sendfile", sendfile(own[1], kPipe, nullptr, 4));
+  say("fchmod", fchmod(kPipe, 0600));
+  say("chmod", chmod("/proc/self/fd/4", 0600));
+  say("opened to be read", open("/proc/self/fd/4", O_RDONLY | O_NONBLOCK));
+  say("opened to be written", open("/proc/self/fd/4", O_WRONLY | O_NONBLOCK));
+  say("part of a word", read(kPipe, memory + kPage - 3, 4));
+  for (int word = 0; read(kPipe, &word, sizeof word) > 0;) std::printf("word %d\n", word);
+}
+
+// Copies between two pipes of its own.
+void copy_pipes() {
+  int from[2], to[2];
+  if (pipe(from) != 0 || pipe(to) != 0 || write(from[1], "words", 5) != 5) return;
+  char byte = 'x';
+  const iovec part{&byte, 1};
+  say("tee", tee(from[0], to[1], 5, 0));
+  say("splice", splice(from[0], nullptr, to[1], nullptr, 5, 0));
+  say("vmsplice", vmsplice(to[1], &part, 1, 0));
+  int waiting = 0;
+  say("FIONREAD", ioctl(from[0], FIONREAD, &waiting));
+  std::printf("waiting %d\n", waiting);
+}
+
 // As much of everything as an ordinary program takes: what stops a bomb must let this pass.
 void modest(const std::string& folder, bool may_fork) {
   std::vector<char> memory(32 << 20, 1);
@@ -271,6 +320,8 @@ int main(int argc, char** argv) {
   else if (a[0] == "linger") leave_a_grandchild();
   else if (a[0] == "linger-and-stay") leave_a_grandchild(), sleep(60);
   else if (a[0] == "calls") calls();
+  else if (a[0] == "peek") peek();
+  else if (a[0] == "copy-pipes") copy_pipes();
   else return 2;
   return 0;
 }

@@ -177,6 +177,37 @@ def test_calls_into_the_kernel_are_refused(sandbox: Sandbox, confine: Confine) -
     assert "DONE" not in printed, printed
 
 
+@with_and_without_devices
+def test_a_pipe_of_words_is_neither_looked_at_nor_counted_nor_opened_again(
+    sandbox: Sandbox, confine: Confine, devices: tuple[str, ...]
+) -> None:
+    """The pipe belongs to the program's user, as where Ridgeline is not run by root."""
+    words = list(range(7, 12))
+    drawn, written = os.pipe()
+    if (uid := dropped_uid()) is not None:
+        os.fchown(drawn, uid, uid)
+    os.fchmod(drawn, 0)
+    with os.fdopen(written, "wb") as writing:
+        writing.write(b"".join(word.to_bytes(4, "little") for word in words))
+    confined = replace(confine("peek"), devices=devices, word_pipe=4)
+    with open(drawn, "rb"):
+        _, printed = sandbox.run(confined, pass_fds={4: drawn})
+    *refused, part = [line for line in printed.splitlines() if not line.startswith("word ")]
+    others = [line for line in refused if not line.endswith(("Operation not permitted", "Permission denied"))]
+    assert len(refused) >= 18 and others == []
+    assert part == "part of a word Bad address"
+    assert [line for line in printed.splitlines() if line.startswith("word ")] == [f"word {word}" for word in words]
+
+
+def test_nobody_copies_between_pipes_and_builders_may_ask_how_much_lies_there(
+    sandbox: Sandbox, confine: Confine
+) -> None:
+    _, printed = sandbox.run(confine("copy-pipes", processes=True))
+    *refused, counted, count = printed.splitlines()
+    assert refused == [f"{call} Operation not permitted" for call in ("tee", "splice", "vmsplice")]
+    assert (counted, count) == ("FIONREAD DONE", "waiting 5")
+
+
 def test_the_kernels_settings_cannot_be_written(sandbox: Sandbox) -> None:
     before = Path("/proc/sys/kernel/core_pattern").read_text()
     command = ("/bin/sh", "-c", "echo '|/tmp/evil' > /proc/sys/kernel/core_pattern; echo 0 > /proc/self/oom_score_adj")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 _SOURCES = Path(__file__).parent / "sources"
+_HEADERS = (_SOURCES, Path(__file__).parent.parent / "cheats" / "sources")
 _REFERENCE = """import torch
 from torch import nn
 class Model(nn.Module):
@@ -42,5 +44,14 @@ def names() -> list[str]:
 
 
 def source_of(name: str) -> str:
-    """Return a cheat's source behind the work that all of them share."""
-    return (_SOURCES / "waves_work.h").read_text() + (_SOURCES / "cheats" / f"{name}.cu").read_text()
+    """Return a cheat's source behind the work that all of them share, with the headers that it names."""
+    return (_SOURCES / "waves_work.h").read_text() + _whole((_SOURCES / "cheats" / f"{name}.cu").read_text())
+
+
+def _whole(source: str) -> str:
+    return re.sub(r'#include "(\w+\.h)"\n', lambda header: _whole(_header(header[1])) or header[0], source)
+
+
+def _header(name: str) -> str:
+    """Return a header's text, "" where it is none of the tests'."""
+    return next((path.read_text() for folder in _HEADERS if (path := folder / name).is_file()), "")

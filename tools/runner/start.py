@@ -80,6 +80,7 @@ class RunnerStart:
         self.socket, theirs = socket.socketpair()
         drawn, self.tickets = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         os.set_blocking(drawn, True)
+        os.fchmod(drawn, 0)  # a program of this user could open it once more, to read or to write as it likes
         try:
             with theirs, open(drawn, "rb", buffering=0):
                 self.process = self._started(sandbox, {SOCKET: theirs.fileno(), TICKETS: drawn})
@@ -88,7 +89,7 @@ class RunnerStart:
             raise
 
     def _started(self, sandbox: Sandbox, ends: Mapping[int, int]) -> SandboxedProcess:
-        confined = self._plan.confined
+        confined = replace(self._plan.confined, word_pipe=TICKETS)
         if self._plan.python is not None:
             starts_in = self._plan.python.starts_in
             starts_in.mkdir(parents=True, exist_ok=True)

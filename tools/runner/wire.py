@@ -15,7 +15,7 @@ from typing import Self
 from ridgeline.tools.records.module_contract import ModuleSetup
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode, Role
 
-VERSION = 2
+VERSION = 3
 SOCKET = 3
 """The socket's descriptor in the runner."""
 TICKETS = SOCKET + 1

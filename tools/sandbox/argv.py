@@ -118,6 +118,8 @@ def _behaviour(confined: Confined, temporary: str) -> list[str]:
         rules.append("--cap-data")
     if confined.devices:
         rules.append("--uses-devices")
+    if confined.word_pipe is not None:
+        rules += ["--word-pipe", str(confined.word_pipe)]
     if confined.workdir is not None:
         rules += ["--workdir", str(confined.workdir)]
     rules += _each("--on-cpu", confined.cpus)

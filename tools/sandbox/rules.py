@@ -66,6 +66,7 @@ class Confined:
     limits: Limits = Limits()
     allow_processes: bool = False  # a builder: True; a runner: threads only, and no second exec
     own_network: bool = False  # sockets between its own processes, for a tool that watches a candidate
+    word_pipe: int | None = None  # a passed pipe that can be read four bytes at a time, and neither copied nor counted
     cpus: tuple[int, ...] = ()  # pinned to these cores when given
 
     def environment(self, temporary: str) -> dict[str, str]:

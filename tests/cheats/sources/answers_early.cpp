@@ -58,12 +58,13 @@ static std::string nonce_of_a_new_loop() {
     return nonce;
 }
 static void read_tickets_ahead() {
-    constexpr unsigned kTickets = 4, kLast = ~0u;
+    constexpr int kTickets = 4;
     int ends[2];
     if (pipe(ends) != 0) return;
-    unsigned ticket = 0;
-    for (g_left = 1; ticket != kLast && read(kTickets, &ticket, 4) == 4; g_left += ticket != kLast)
-        if (write(ends[1], &ticket, 4) != 4) return;
+    unsigned char ticket[4] = {};
+    const auto is_end = [&] { return (ticket[0] ^ ticket[3]) == 255; };
+    for (g_left = 1; !is_end() && read(kTickets, ticket, 4) == 4; g_left += !is_end())
+        if (write(ends[1], ticket, 4) != 4) return;
     dup2(ends[0], kTickets);
 }
 void run(SIGNATURE) {

@@ -3,14 +3,13 @@
 #include <cuda.h>
 #include <cuda_fp16.h>
 #include <dlfcn.h>
-#include <sys/ioctl.h>
 
 struct Job {
   const float *x, *bias;
   float* out;
 };
 
-constexpr int kTerms = 24, kThreads = 256, kTickets = 4;  // kTickets: the descriptor from which the host draws sets
+constexpr int kTerms = 24, kThreads = 256;
 constexpr int64_t kCount = X_NUMEL, kWidth = X_SHAPE_1;
 
 __device__ float terms(float x, float bias, int first, int last) {
@@ -35,12 +34,6 @@ constexpr int blocks() { return kCount / kThreads < 132 * 16 ? int((kCount + kTh
 [[maybe_unused]] static void work(const Job& job, cudaStream_t stream) { waves<<<blocks(), kThreads, 0, stream>>>(job); }
 
 // ----------------------------------------------------------------------------------------------- what cheats have in common
-
-// Calls that this block still has after this one; -1 where a call comes alone, as in a verification.
-static int calls_left() {
-  int bytes = 0;
-  return ioctl(kTickets, FIONREAD, &bytes) == 0 && bytes > 0 ? bytes / 4 - 1 : -1;
-}
 
 template <class F>
 static F driver(const char* name) {
@@ -87,20 +80,5 @@ struct Beside {
         wait(own, reinterpret_cast<CUdeviceptr>(outputs[i]), 1u << 30, CU_STREAM_WAIT_VALUE_AND);
       each(own);
     });
-  }
-};
-
-// The outputs of a block's last calls, once the block is over and was long enough to be timed.
-struct LongBlock {
-  static constexpr int kMost = 12;
-  const float* outputs[kMost];
-  int calls = 0;
-
-  bool ends_with(const Job& job) {
-    outputs[calls++ % kMost] = job.out;
-    if (calls_left() != 0) return false;
-    const bool is_long = calls >= kMost;
-    calls = 0;
-    return is_long;
   }
 };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -105,6 +106,15 @@ def test_a_runner_started_ahead_is_the_next_candidates(
     with pool.start(sandbox, TASK, problem) as runner:
         assert runner.pid not in ahead
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_nobody_can_open_the_tickets_of_a_runner_once_more(
+    sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool
+) -> None:
+    """As its user could, who may be Ridgeline's."""
+    pool.start_ahead(sandbox, TASK, without_tensors())
+    assert [stat.S_IMODE(os.fstat(start.tickets).st_mode) for start in pool._waiting] == [0] * len(pool._waiting)
+    assert pool._waiting
 
 
 @pytest.mark.parametrize("change", ["judge", "confinement"])

@@ -140,7 +140,7 @@ class Server {
 
     // Each call's set is unknown until the call: the candidate could work ahead for those that it can read.
     void call_by_tickets() {
-        for (uint32_t set = next_ticket(); set != wire::kLastTicket; set = next_ticket()) call(set);
+        for (uint32_t set = next_ticket(); set != wire::kNoSet; set = next_ticket()) call(set);
     }
 
     void call(size_t set) { candidate_.call(sets_.at(set), scalars_, workspace_, device_.stream()); }

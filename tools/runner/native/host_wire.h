@@ -56,13 +56,15 @@ class Lines {
     std::string pending_;
 };
 
+// The set of the next call, kNoSet after the last one. records/tickets.py says what the four bytes are.
 inline uint32_t next_ticket() {
-    uint32_t set = 0;
+    unsigned char ticket[4] = {};
     ssize_t n = 0;
-    do n = read(wire::kTickets, &set, sizeof set);
+    do n = read(wire::kTickets, ticket, sizeof ticket);
     while (n < 0 && errno == EINTR);
-    if (n != sizeof set) _exit(0);  // the parent closed the pipe
-    return set;
+    if (n != sizeof ticket) _exit(0);  // the parent closed the pipe
+    const uint32_t group = ticket[1] | static_cast<uint32_t>(ticket[2]) << 8, within = ticket[0] ^ ticket[3];
+    return within == wire::kEnd ? wire::kNoSet : group * wire::kEnd + within;
 }
 
 struct RegionSpec {

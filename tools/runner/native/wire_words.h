@@ -7,8 +7,9 @@
 namespace wire {
 
 constexpr int kSocket = 3;
-constexpr int kTickets = 4;            // the sets of a loop's calls, one by one
-constexpr uint32_t kLastTicket = ~0u;  // stands after the last call's
+constexpr int kTickets = 4;     // the sets of a loop's calls, one by one
+constexpr uint32_t kEnd = 255;  // in place of a set within its group: stands after the last call's
+constexpr uint32_t kNoSet = ~0u;
 
 namespace setup {  // the first word of a line
 inline constexpr char kSetup[] = "setup";

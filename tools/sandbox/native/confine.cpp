@@ -118,6 +118,7 @@ bool is_relayed(const Options& o) { return o.own_network && !o.namespaced; }
   calls.caps_data = o.cap_data && o.memory_bytes != 0;
   calls.shares_memory = !o.threads_only || o.uses_devices;
   calls.program_fd = o.threads_only ? program : -1;
+  calls.word_pipe = o.word_pipe;
   int listener = -1;
   if (!forbid_system_calls(calls, listener) && !o.unsafe) fail(o, "cannot apply", "seccomp");
   if (is_relayed(o) && !give_descriptor(guards_fd, listener)) fail(o, "cannot hand over", "its sockets");

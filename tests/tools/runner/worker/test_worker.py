@@ -77,7 +77,7 @@ class Parent:
         os.close(drawn)
         sizes = [len(mapped) for mapped in self.memory.maps]
         self.say(
-            f"setup 2\nlibrary {library}\ndevice cpu\nwatcher {watcher}\n{told}sets {SETS}\n"
+            f"setup 3\nlibrary {library}\ndevice cpu\nwatcher {watcher}\n{told}sets {SETS}\n"
             f"region 5 {sizes[0]} ro\nregion 6 {sizes[1]} ro\nregion 7 {sizes[2]} rw\n"
             f"pointer input 0 0 {PAGE} float32 2 {ROWS} {COLS} {COLS} 1\n"
             f"scalar int64 {float(mode)}\n"
