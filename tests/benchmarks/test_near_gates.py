@@ -28,7 +28,7 @@ def test_a_verdict_agrees_by_its_status_and_its_class() -> None:
 
 @pytest.mark.slow
 @pytest.mark.sandboxed
-@pytest.mark.parametrize("kernel", ["winograd_2", "winograd_4", "fast_exp", "one_pass", "split_bf16"])
+@pytest.mark.parametrize("kernel", ["winograd_2", "winograd_4", "fast_exp", "split_bf16"])
 def test_fifty_fresh_verifications_agree_with_the_first(kernel: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp(kernel)
     for above in (folder, folder.parent, folder.parent.parent):

@@ -90,4 +90,5 @@ def test_a_kernel_near_a_limit_does_not_end_the_judge(bench) -> None:
     problem = bench.problem(PROBABILITIES, name="near")
     outcomes = bench.run(problem, {"near": NEAR_A_LIMIT, "honest": CROSS_ENTROPY})
     report("near_a_limit", said={name: outcome.said() for name, outcome in outcomes.items()})
-    assert all(outcome.last.status is Status.OK for outcome in outcomes.values())
+    assert outcomes["near"].last.status in (Status.OK, Status.WRONG)  # by the draw
+    assert outcomes["honest"].last.status is Status.OK
