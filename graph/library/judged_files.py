@@ -99,10 +99,11 @@ async def evaluate_files(
         total_s = build_s + verify_s + benchmark_s
         if isinstance(end, EngineError):
             evaluation = dataclasses.replace(_unjudged(candidate, end), total_s=total_s)
-            await engine.submit(DescribeTask(problem=target))  # by the judge that is there, else by another
         else:
             evaluation = _naming(file, end.evaluation(total_s=total_s))
         yield JudgedFile(file=str(file), evaluation=evaluation, baselines=baselines if is_right else None)
+        if isinstance(end, EngineError) and candidate is not candidates[-1]:
+            await engine.submit(DescribeTask(problem=target))  # by the judge that is there, else by another
 
 
 async def _further(so_far: S | EngineError, step: Callable[[S], Awaitable[T]]) -> T | EngineError:

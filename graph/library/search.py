@@ -140,10 +140,9 @@ async def asearch(*args: Any, **kwargs: Any) -> SearchResult:  # noqa: D417  # i
 
 @_taking(SearchArguments)
 def search(*args: Any, **kwargs: Any) -> SearchResult:
-    """`asearch` for a caller that waits, also inside a running event loop, which stands still meanwhile.
-
-    An interrupt lets the steps in flight end, a second one does not.
-    """
+    """`asearch` for a caller that waits."""  # `help` shows the docstring of both, set below
+    # It works inside a running event loop too, which stands still meanwhile. An interrupt lets the steps in flight end, a
+    # second one does not.
     from langgraph.runtime import RunControl
 
     asked = SearchArguments.of_call("search", *args, **kwargs)

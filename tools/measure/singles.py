@@ -52,7 +52,7 @@ class Look(StrEnum):
     EVEN = "even"  # each call does its own work
     AHEAD = "ahead"  # one call does the work of others
     UNDECIDED = "undecided"  # the machine does not let it be seen
-    UNEXPLAINED = "unexplained"  # the candidate does not, on a machine that holds up nobody
+    UNEXPLAINED = "unexplained"  # the candidate hides it: no other program was at work
 
 
 def has_late_singles(timed: TimedSide) -> bool:

@@ -76,9 +76,6 @@ FEW_ELEMENTS = MIN_ROW_ELEMENTS
 """So few numbers have no stable norm either: a sum of signed terms is now and then next to nothing, and its error beside it is
 large in every honest kernel. Their nominal gates are multiplied by their condition number, where an error is near them."""
 
-FEW_ROWS = 64
-"""Of an output of fewer rows one decides on the whole, so its limit knows what sums lose as the rows' limits do."""
-
 NEARLY_EQUAL = 0.1
 """Numbers that spread by less than this part of their norm are held to how they are conditioned too: each channel's variance is
 as large as the next one's, and what any sum loses of it is large beside the little by which they differ."""
@@ -228,20 +225,18 @@ def gate_for(
     *,
     sums: Errors | None = None,
     condition: float = 1.0,
-    few_rows: bool = False,
     tightened: bool = False,
 ) -> Gate:
     """Return a trial's gate for a class, given the class's own error on that trial.
 
-    `sums` is what `SUM_ERROR` does to the trial; only the limits of rows and elements know it, and the whole's of an output
-    of `few_rows`, of which one decides. `condition` is an output's relative change over that of its operands, 1 or more: of
-    few numbers. `tightened` drops the nominal gate, so that only the
+    `sums` is what `SUM_ERROR` does to the trial; only the limits of rows and elements know it. `condition` is an output's
+    relative change over that of its operands, 1 or more: of few numbers. `tightened` drops the nominal gate, so that only the
     multiple of the class's own error counts.
     """
     nominal, multiple = (0.0 if tightened else condition * NOMINAL_GATE[precision]), OWN_MULTIPLE[precision]
     worst = own.merged(sums) if sums else own
     return Gate(
-        overall=max(nominal, multiple * (worst if few_rows else own).overall),
+        overall=max(nominal, multiple * own.overall),
         row=max(ROW_SLACK[precision] * nominal, multiple * worst.worst_row),
         element=max(ELEMENT_SLACK[precision] * nominal, multiple * worst.worst_element),
     )

@@ -3,8 +3,9 @@
 Whoever times a block writes its tickets into a pipe beforehand. The loop takes one before each call, so that a candidate
 that is called knows neither which set comes next nor whether there is a next call.
 
-A ticket tells nothing until its last byte is read. Of the next one a read that fails midway shows all but that byte, and
-takes nothing. So the last byte tells a set within its group of 255, or the end, and the first one, which is drawn, covers it.
+A ticket tells at most the set's group until its last byte is read. Of the next one a read that fails midway shows all but
+that byte, and takes nothing. So the last byte tells a set within its group of 255, or the end, and the first one, which is
+drawn, covers it.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def execute(args: argparse.Namespace) -> int:
     A file that the machine failed on has none: its line says so.
     """
     console = make_console()
-    unjudged: list[str] = []
+    unjudged: list[str] = []  # the machine failed on them
 
     def show(evaluation: Evaluation) -> None:
         line = evaluation.to_dict()

@@ -3,9 +3,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 constexpr int kTickets = 4, kPage = 4096;
@@ -14,6 +17,7 @@ static void expect_refusal(long result, int error = EPERM) {
 }
 __attribute__((constructor)) static void begin() {
     int own[2], waiting = 0;
+    sock_fprog no_filter{};
     if (pipe2(own, O_NONBLOCK) != 0) abort();
     expect_refusal(tee(kTickets, own[1], kPage, SPLICE_F_NONBLOCK));
     expect_refusal(splice(kTickets, nullptr, own[1], nullptr, kPage, SPLICE_F_NONBLOCK));
@@ -31,6 +35,7 @@ __attribute__((constructor)) static void begin() {
     expect_refusal(dup(kTickets));
     expect_refusal(dup2(kTickets, 200));
     expect_refusal(fcntl(kTickets, F_DUPFD, 200));
+    expect_refusal(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &no_filter));
     expect_refusal(fchmod(kTickets, 0600));
     expect_refusal(open("/proc/self/fd/4", O_RDONLY | O_NONBLOCK), EACCES);
     expect_refusal(open("/proc/self/fd/4", O_WRONLY | O_NONBLOCK), EACCES);

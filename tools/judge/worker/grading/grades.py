@@ -24,7 +24,6 @@ from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.precision import (
     CRFM_TOLERANCE,
     FEW_ELEMENTS,
-    FEW_ROWS,
     NEARLY_EQUAL,
     NOMINAL_GATE,
     Errors,
@@ -37,6 +36,7 @@ from ridgeline.tools.records.precision import (
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
 
 _HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
+_BEYOND_SUMS = 16.0  # times the limit that knows one way of plain sums: no other way makes that up
 _CRFM_GATE = Gate(overall=CRFM_TOLERANCE, row=CRFM_TOLERANCE, element=CRFM_TOLERANCE)
 
 
@@ -204,13 +204,12 @@ class Grader:
                 found = self._plain_errors(case, way)
                 own = worst_of(own, found)
                 gate = gate_of(own[index])
-                if found is None or not gate.is_near(errors):
+                if found is None or not gate.is_near(errors) or errors.overall > _BEYOND_SUMS * gate.overall:
                     break
         if is_few or not gate.is_nearly_used_up(errors):
             return gate
         sums = self._book.sum_errors(case, precision)
-        few_rows = want.values.numel() < FEW_ROWS * (want.values.shape[-1] if want.values.dim() else 1)
-        return gate_of(own[index], sums=sums[index] if sums else None, few_rows=few_rows)
+        return gate_of(own[index], sums=sums[index] if sums else None)
 
     def _plain_errors(self, case: Case, way: int) -> EachErrors | None:
         """Return what plain sums of a way lose of a case, computed once; None when nothing can be told of it."""

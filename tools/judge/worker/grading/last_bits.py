@@ -128,7 +128,7 @@ class _Ways:
                     outputs = run(*operands)
             except BadReferenceError:
                 return None
-            if outputs is None or (outputs[self._index].dtype is torch.float32 and not rounding.has_rounded):
+            if outputs is None or not rounding.has_rounded:
                 continue  # it computes in float32, whatever it is given
             return outputs[self._index] if rounding.is_jump_found else None
         return None
@@ -162,7 +162,7 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
     def __init__(self, rng_seed: int, dtype: torch.dtype = torch.float64, *, is_up: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
         self.is_jump_found = False  # an operation on the way that jumps where last bits decide
-        self.has_rounded = dtype is torch.float32  # or met a result of its type
+        self.has_rounded = dtype is torch.float32  # or met a result of its own type
         self._rng_seed, self._dtype, self._is_up = rng_seed, dtype, is_up
         self._count = 0
         self._sums: list[tuple[torch.Tensor, torch.Tensor]] = []  # of numbers that are alike, and where
@@ -180,10 +180,12 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
     def _with_means(self, func: Any, args: Sequence[Any], result: torch.Tensor) -> torch.Tensor:
         """Return a result, moved by last bits wherever it is the mean of numbers that are all alike."""
         name = str(func.overloadpacket).removeprefix("aten.")
-        if result.dtype is not self._dtype or not isinstance(args[0], torch.Tensor):
+        if result.dtype is not self._dtype or not args or not isinstance(args[0], torch.Tensor):
             return result
         if name in {"mean", "sum"}:
             alike = _are_alike(args[0], args[1] if len(args) > 1 else None, is_kept=result.dim() == args[0].dim())
+            if alike.shape != result.shape:
+                return result
             if name == "mean":
                 return self._moved_where(alike, result)
             self._sums.append((result, alike))
@@ -222,6 +224,8 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
 
 def _are_alike(operand: torch.Tensor, dims: Sequence[int] | None, *, is_kept: bool) -> torch.Tensor:
     """Return where all numbers of a sum are one, of which there are as many as make 1/n no number of few bits."""
+    if not operand.dim():
+        return torch.zeros_like(operand, dtype=torch.bool)
     chosen = list(dims) if dims else list(range(operand.dim()))
     count = math.prod(operand.shape[d] for d in chosen)
     if count < _FEWEST_ALIKE or count & (count - 1) == 0:

@@ -150,9 +150,9 @@ def _whole_sum(terms: torch.Tensor, lanes: Lanes) -> torch.Tensor:
     return lanes.sum(terms.reshape(-1), [0]).to(terms.dtype)
 
 
-def _exponentials(call: _Reduction, *, dim: int | None = None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _exponentials(call: _Reduction) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the maximum, each exponential of what is below it, and the plain sum of these; dimensions stay."""
-    dims = call.dims if dim is None else [dim % call.operand.dim()]
+    dims = call.dims
     largest = call.operand.amax(dims, keepdim=True)
     largest = largest.where(largest.isfinite(), torch.zeros_like(largest))
     powers = (call.operand - largest).exp()
