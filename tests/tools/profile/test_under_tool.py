@@ -14,6 +14,7 @@ from ridgeline.tools.profile.under_tool import (
 )
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
+from ridgeline.tools.runner.wire import VERSION
 from ridgeline.tools.sandbox.rules import Confined, Tier
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
@@ -30,7 +31,7 @@ SIGNATURE = Signature(
 
 def test_setup_is_the_wires_with_a_region_for_each_tensor() -> None:
     assert alone_setup(SIGNATURE, Path("/cache/kernel.so")).splitlines() == [
-        "setup 2",
+        f"setup {VERSION}",
         "library /cache/kernel.so",
         "sets 1",
         "region 5 256 ro",
