@@ -142,7 +142,7 @@ async def test_a_judge_that_starts_no_more_ends_the_whole(problem: ProblemSpec) 
     told: list[Evaluation] = []
     with pytest.raises(EngineError, match="the judge cannot start"):
         await aevaluate(problem, ["// crashes VerifyTask\n", GOOD], engine=LosesJudge(), on_evaluation=told.append)
-    assert told == []
+    assert [each.reason_code for each in told] == ["engine_failed"]
 
 
 async def test_an_engine_that_cannot_time_pytorch_ends_the_whole(problem: ProblemSpec) -> None:
