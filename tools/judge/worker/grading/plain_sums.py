@@ -152,12 +152,10 @@ def _whole_sum(terms: torch.Tensor, lanes: Lanes) -> torch.Tensor:
 
 def _exponentials(call: _Reduction) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the maximum, each exponential of what is below it, and the plain sum of these; dimensions stay."""
-    dims = call.dims
-    largest = call.operand.amax(dims, keepdim=True)
+    largest = call.operand.amax(call.dims, keepdim=True)
     largest = largest.where(largest.isfinite(), torch.zeros_like(largest))
     powers = (call.operand - largest).exp()
-    kept = [1 if d in dims else size for d, size in enumerate(powers.shape)]
-    return largest, powers, call.lanes.sum(powers, dims).to(powers.dtype).reshape(kept)
+    return largest, powers, call.sum(powers, is_kept=True)
 
 
 def _log_sum_exp(call: _Reduction) -> torch.Tensor:
