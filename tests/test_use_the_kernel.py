@@ -99,6 +99,7 @@ def test_the_cuda_command_has_the_flags_that_a_hopper_kernel_is_measured_with() 
     assert {*base_flags(hopper), "-shared", "-Xcompiler=-fPIC,-fvisibility=hidden"} <= set(command)
 
 
+@pytest.mark.thorough
 def test_kernel_is_called_from_cpp(run_folder: Path) -> None:
     assert "./demo" in COMMANDS
     assert run_confined(run_folder, str(run_folder / "demo")).strip() in PAGE

@@ -64,6 +64,7 @@ def changed(recording: Path, to: Path, change: Callable[[dict[str, Any]], dict[s
     return to
 
 
+@pytest.mark.thorough
 def test_a_recording_that_breaks_off_inside_a_round_is_searched_in_the_rounds_before_it(
     recording: Path, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.devices import detect_device
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("warm_judge")
 @pytest.mark.parametrize("megabytes", [0.1, 16.0])
 def test_the_loops_rotate_over_as_many_sets_as_the_judge(tmp_path: Path, megabytes: float) -> None:

@@ -51,13 +51,17 @@ def _is_timed(case: Case) -> bool:
 
 
 def _parameters(chosen: list[Case]) -> list[ParameterSet]:
-    """Return cases by problem, marked where the judge ends them by what it measured, and where `make soak` alone has them."""
+    """Return cases by problem, marked where the judge ends them by what it measured, and where `make soak` alone has them.
+
+    Of the timed ones a short run has those of the usual problem: each other costs a judge.
+    """
     soaked = _like_others(chosen)
     return [
         pytest.param(
             case,
             marks=[
                 *([pytest.mark.timing] if _is_timed(case) else []),
+                *([pytest.mark.thorough] if _is_timed(case) and _problem_of(case.name) else []),
                 *([pytest.mark.slow] if case in soaked or case.name in (*SLOW_TO_TIME, *SLOW_CHEATS) else []),
             ],
             id=case.name,

@@ -32,7 +32,12 @@ PARAMETERS = [
     if c not in TIMED
 ]
 CHOSEN = b"chosen:honest".ljust(64, b"\0")
-pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
+pytestmark = [
+    pytest.mark.thorough,  # PyTorch's headers take a core for half a minute
+    pytest.mark.long,
+    pytest.mark.sandboxed,
+    pytest.mark.usefixtures("warm_judge"),
+]
 SIDES = 2  # importing torch takes a core for two seconds: two candidates at once
 
 

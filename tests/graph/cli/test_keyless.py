@@ -13,6 +13,7 @@ from ridgeline.problems.spec import shipped_problems
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_judge")]
 
 
+@pytest.mark.thorough
 def test_the_file_says_what_the_offline_model_says_now() -> None:
     assert KEYLESS_PATH.read_text(encoding="utf-8") == keyless_text(), "run python -m ridgeline.graph.cli.keyless"
     known = keyless_targets()

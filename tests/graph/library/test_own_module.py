@@ -53,6 +53,7 @@ async def test_a_run_carries_the_whole_reference_into_a_replay_elsewhere(tmp_pat
     assert torch.equal(reference["Model"]().table, module.table)
 
 
+@pytest.mark.thorough
 @pytest.mark.long
 @pytest.mark.sandboxed
 async def test_a_live_module_is_searched_without_a_key_and_its_winner_takes_its_weights(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ async def test_a_search_is_begun_answered_stopped_resumed_and_ends_certified(tmp
     await until(lambda: not processes_naming(str(run)))
 
 
+@pytest.mark.thorough
 async def test_a_search_outlives_its_server_that_is_killed(tmp_path: Path) -> None:
     problem = toy(tmp_path)
     with contextlib.suppress(BaseExceptionGroup, Exception):  # the server's end, as the SDK's client tells it

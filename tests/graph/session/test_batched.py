@@ -99,6 +99,7 @@ def script(number: int, line: dict[str, Any]) -> Answer:
     return Answer(reply_to(line), input_tokens=1000, output_tokens=200)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_search_killed_before_it_stores_a_batchs_id_pays_no_request_twice_and_goes_on_elsewhere(
     provider: str, tmp_path: Path

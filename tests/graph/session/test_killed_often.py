@@ -31,6 +31,7 @@ LIFE_S = 0.4
 """Longest life after a session's first request; a round takes about 0.3 s."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kills", "rng_seed"), [(5, 20), *(pytest.param(15, rng_seed, marks=pytest.mark.slow) for rng_seed in range(7))]
 )

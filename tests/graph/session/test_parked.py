@@ -92,6 +92,7 @@ class Searcher:
         return Counter((e["task"], e["candidate"]) for e in tasks if e["candidate"].startswith("r"))
 
 
+@pytest.mark.thorough
 def test_a_parked_search_of_32_requests_survives_kills_and_a_move_and_asks_and_measures_nothing_twice(
     tmp_path: Path,
 ) -> None:

@@ -184,6 +184,7 @@ def suite(folder: Path, *words: str, stderr: int = subprocess.STDOUT) -> WarmPro
     return started(CHILD, "suite", *words, cwd=folder, stdout=subprocess.PIPE, stderr=stderr, HELD_AFTER=held_after)
 
 
+@pytest.mark.thorough
 def test_a_suite_killed_and_interrupted_ends_as_one_that_was_not(problems: Path, tmp_path: Path) -> None:
     words = [str(problems), "--plain", "--bank", "none", "--out", "runs/suite", "--rounds", "3"]
     for number, name in enumerate(["01-kb1_9_a", "03-kb1_11_c"]):

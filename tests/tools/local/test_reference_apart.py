@@ -123,6 +123,7 @@ def test_its_end_is_the_engines_fault_and_no_candidates(opened: Opened) -> None:
         reference.loop((0,))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("raised", "loop"), [("AssertionError", "loop"), ("OutOfRange", "loop_empty")])
 def test_contents_that_it_refuses_are_told_as_where_it_loops_in_the_judge(
     opened: Opened, raised: str, loop: str

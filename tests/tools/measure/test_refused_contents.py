@@ -93,7 +93,7 @@ RELU = "for (int i = 0; i < 4096; ++i) { if (x[i] > LIMIT) __builtin_trap(); out
 SOURCE = "void run(const float* x, float* out, void*) { BODY }"
 
 
-@pytest.mark.first_case
+@pytest.mark.thorough
 @pytest.mark.sandboxed
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_judge")

@@ -279,6 +279,7 @@ def test_tier_c_still_limits_and_ends_the_tree(tmp_path: Path) -> None:
     assert ended.is_success and printed == "inside\n"
 
 
+@pytest.mark.thorough
 def test_torch_computes_on_all_threads(sandbox: Sandbox) -> None:
     program = (
         "import torch; torch.set_num_threads(2); print(torch.ones(512, 512).mm(torch.ones(512, 512)).sum().item())"

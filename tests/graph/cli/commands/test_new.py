@@ -33,6 +33,7 @@ def test_the_command_to_type_is_quoted(tmp_path: Path, capsys: pytest.CaptureFix
     ]
 
 
+@pytest.mark.thorough
 def test_new_problem_of_a_users_module_can_be_loaded(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(REFERENCE)
     done = ridgeline("new", "mine", "--from", str(tmp_path / "mine.py"), "--out", str(tmp_path))

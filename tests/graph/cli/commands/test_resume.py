@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.environments import child_environment
 from tests.graph.cli.command_line import assert_one_line, ridgeline
 
@@ -53,6 +54,7 @@ def test_a_run_that_is_named_as_a_problem_is_told_how_it_goes_on(problem: Path) 
         )
 
 
+@pytest.mark.thorough
 def test_resume_says_which_options_it_ignores_and_finds_the_problem_from_another_folder(
     problem: Path, tmp_path: Path
 ) -> None:
