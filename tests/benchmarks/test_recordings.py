@@ -27,7 +27,7 @@ def test_there_are_recordings_and_make_shows_one() -> None:
     assert any(f"--replay benchmarks/recordings/{path.name}" in shown for path in RECORDINGS)
 
 
-@pytest.mark.first_case
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "path",
     [pytest.param(p, id=p.stem, marks=[pytest.mark.slow] if p.stem in IN_SOAK else []) for p in RECORDINGS],

@@ -106,7 +106,7 @@ TRICKS: tuple[Trick, ...] = (
           c("spread_makes_24_rounds", wrong(R.WRONG_VALUES, R.PRECISION_TOO_LOW))),
     trick(G.FURTHER, "60 of 2000 running products of a row: what follows is next to nothing",
           "the trial `near_one`: numbers are near one in size, where much of an output vanishes otherwise",
-          c("plain_makes_60_products", wrong(R.WRONG_VALUES))),
+          c("plain_makes_60_products", wrong(R.WRONG_VALUES, R.PRECISION_TOO_LOW))),
     trick(G.FURTHER, "the end of a padded sequence found by bisection",
           "zeros whose places differ between draws are placed anew: more, fewer, and whole rows of them",
           c("spread_bisects_padding", wrong(R.WRONG_VALUES))),

@@ -19,7 +19,7 @@ from ridgeline.tools.runner.native_host import fault_watcher
 from ridgeline.tools.sandbox.python import package_paths
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, SandboxedProcess
 
-pytestmark = [pytest.mark.long, pytest.mark.sandboxed]
+pytestmark = [pytest.mark.thorough, pytest.mark.long, pytest.mark.sandboxed]  # PyTorch's headers: half a minute
 
 ROWS, COLS, SETS = 4, 8, 3
 X_BYTES, W_BYTES = ROWS * COLS * 4, COLS * 4
