@@ -11,12 +11,14 @@ import array
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from ridgeline.tools.errors import (
+    BadReferenceError,
     ContentsRefusedError,
     EngineError,
     JudgeShortError,
@@ -29,11 +31,13 @@ from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.messages import Load, Request
 from ridgeline.tools.judge.replies import Failed
 from ridgeline.tools.judge.worker.judge import Judge
-from ridgeline.tools.judge.worker.user_code import as_problem, named_line
+from ridgeline.tools.judge.worker.user_code import as_problem, named_line, place_in_reference
 from ridgeline.tools.machine.lifeline import end_with_parent
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.told_error import ToldError
 from ridgeline.tools.wording import FOR_COMMAND_LINE, worded_for_command_line
+
+NOT_IN_REFERENCE = "no line of the reference was running then: please report this if the reference runs by itself"
 
 
 def method_of(request: type[Request[Any]]) -> Callable[[Judge, Any], Record]:
@@ -93,13 +97,24 @@ def failure(error: Exception, request: Request[Any]) -> RidgelineError:
     reference that ran then and fails later (out of memory, a thread that cannot start) is the machine's fault, and worth
     another attempt.
     """
+    if isinstance(request, Load):
+        return error if isinstance(error, RidgelineError) else _unforeseen(error)
     known = error if isinstance(error, RidgelineError) else as_problem(error, named_line(error))
-    if isinstance(known, EngineError | ContentsRefusedError) or isinstance(request, Load):
+    if isinstance(known, EngineError | ContentsRefusedError):
         return known
     said = f"{messages.operation(type(request))}: {known}"
     if isinstance(error, torch.OutOfMemoryError | NoRoomError):
         return JudgeShortError(said)
     return EngineError(said, was_killed=known.was_killed)
+
+
+def _unforeseen(error: Exception) -> BadReferenceError:
+    """Return what is told of an error that may be the reference's, the machine's or a defect of ours; the log has where."""
+    traceback.print_exception(error)
+    known = as_problem(error, named_line(error))
+    if isinstance(known, NoRoomError) or known.was_killed or place_in_reference(error):
+        return known
+    return BadReferenceError.of_text(f"{named_line(error)}; {NOT_IN_REFERENCE}")
 
 
 def _answer(connection: socket.socket, reply: Record, fds: list[int] | None = None) -> None:

@@ -72,7 +72,7 @@ def run_own(what: str, call: Callable[[], T]) -> T:
     except ProblemError:
         raise
     except BaseException as error:  # the user's code may raise anything, SystemExit too; it comes back in one line
-        place = _place(error)
+        place = place_in_reference(error)
         line = f"{what} raised {named_line(error)}{place}"
         remedy = _remedy(error, what, place)
         raise (BadReferenceError.of_text(line + remedy) if remedy else as_problem(error, line)) from error
@@ -94,7 +94,7 @@ def _full_device(error: BaseException) -> DeviceKind | None:
     return DeviceKind.CPU if is_allocator or isinstance(error, MemoryError) else None
 
 
-def _place(error: BaseException) -> str:
+def place_in_reference(error: BaseException) -> str:
     """Return " (line 7 in forward)", the reference's last line on the way to the error; "" when none was running."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE]
     if not frames:
