@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ridgeline.checkpoints.storage.database import Database, to_text
+from ridgeline.tools.errors import EngineError, MachineBusyError
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
 
@@ -30,6 +31,15 @@ class EngineFailure:
     reason: str
     was_busy: bool = False  # other programs were the cause; known in the session that met it
 
+    @classmethod
+    def of(cls, candidate_id: str, purpose: Purpose, error: EngineError, *, step: str = "") -> EngineFailure:
+        """Return the failure that an error is for a candidate; `step` is the certificate's that it ended."""
+        where = f"{step}: " if step else ""
+        was_busy = isinstance(error, MachineBusyError)
+        return cls(
+            candidate_id=candidate_id, purpose=purpose, reason=f"{where}{unjudged_words(error)}", was_busy=was_busy
+        )
+
     def as_evaluation(self) -> Evaluation:
         """Return the entry that reports, exports and events show: refused, engine_failed."""
         return Evaluation(
@@ -40,6 +50,20 @@ class EngineFailure:
             reason_code=ReasonCode.ENGINE_FAILED,
             reason=self.reason,
         )
+
+
+_FAILED, _BUSY = "the engine failed, the kernel may be sound: ", "no verdict, the kernel may be sound: "
+
+
+def unjudged_words(error: EngineError) -> str:
+    """Return why a kernel has no verdict: the engine failed, or, which is no failure of its own, the machine was too busy.
+
+    A replayed failure has these words already.
+    """
+    words = str(error)
+    if words.startswith((_FAILED, _BUSY)):
+        return words
+    return f"{_BUSY if isinstance(error, MachineBusyError) else _FAILED}{words}"
 
 
 class EngineFailures:

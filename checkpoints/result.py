@@ -81,9 +81,11 @@ class BestKernel:
     labels: list[str]
 
     def __post_init__(self) -> None:
-        """Hold None for a figure that is no finite number, as JSON does."""
+        """Hold None for a figure that is no finite number, as JSON does, and for an interval with such an end."""
         for each in fields(self):
-            object.__setattr__(self, each.name, finite(getattr(self, each.name)))
+            value = finite(getattr(self, each.name))
+            is_half = isinstance(value, list) and None in value
+            object.__setattr__(self, each.name, None if is_half else value)
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry as it is written."""

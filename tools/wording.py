@@ -76,11 +76,18 @@ def margin_words(margin: float | None, trial: str, figure: str) -> str:
     return "" if margin is None else f"{100 * margin:.2g} % of the nearest limit ({trial}, {figure})"
 
 
-def medians_words(median_ms: float, reference_ms: float | None, speedup: float) -> str:
-    """Return "0.8612 ms against 2.0236 ms", and why these are not in the ratio of the speedup where a reader would ask."""
+def medians_words(median_ms: float | None, reference_ms: float | None, speedup: float | None) -> str:
+    """Return "0.8612 ms against 2.0236 ms", and why these are not in the ratio of the speedup where a reader would ask.
+
+    Of a kernel without a time it is "time not measured".
+    """
+    if median_ms is None:
+        return "time not measured"
     if reference_ms is None:
         return f"{median_ms:.4f} ms"
     words = f"{median_ms:.4f} ms against {reference_ms:.4f} ms"
+    if speedup is None:
+        return words
     quotient = reference_ms / median_ms if median_ms > 0 else speedup
     if abs(quotient - speedup) <= UNASKED * speedup:
         return words

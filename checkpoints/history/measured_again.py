@@ -19,10 +19,11 @@ def measured_again_words(archive: Archive, best_id: str | None) -> str:
         return ""
     if before.speedup_ci95 is None or before.speedup_ci95[0] <= after.speedup <= before.speedup_ci95[1]:
         return ""
-    return f"the search measured {_figure(before)}; the certificate's fresh measurements say {_figure(after)}"
+    found_words, again_words = _figure(before, before.speedup), _figure(after, after.speedup)
+    return f"the search measured {found_words}; the certificate's fresh measurements say {again_words}"
 
 
-def _figure(timing: Timing) -> str:
+def _figure(timing: Timing, speedup: float) -> str:
     """Return a speedup with its interval, and that other programs disturbed it where they did."""
     busy = " on a busy machine" if Label.BUSY_MACHINE in timing.labels else ""
-    return f"{ratio_words(timing.speedup or 0.0, timing.speedup_ci95)}{busy}"
+    return f"{ratio_words(speedup, timing.speedup_ci95)}{busy}"

@@ -118,8 +118,8 @@ def _margin(verdict: Verdict) -> str:
 def _timing(timing: Timing) -> str:
     if timing.median_ms is None or timing.speedup is None:
         return f"{timing.status}: {timing.reason}"
-    low, high = timing.speedup_ci95 or (float("nan"), float("nan"))
-    return f"{timing.median_ms:.4g} ms, {timing.speedup:.3f}x ({low:.3f} to {high:.3f}){_not_tried(timing.skipped)}"
+    span = " ({:.3f} to {:.3f})".format(*timing.speedup_ci95) if timing.speedup_ci95 else ""
+    return f"{timing.median_ms:.4g} ms, {timing.speedup:.3f}x{span}{_not_tried(timing.skipped)}"
 
 
 def _not_tried(skipped: Sequence[SkippedTrial]) -> str:
@@ -152,9 +152,8 @@ def _own_work(work: OwnWork | None) -> str:
 
 
 def _figures(certificate: StoredCertificate, best: BestKernel | None) -> Iterator[Row]:
-    if certificate.passed and best and best.speedup_ci95:
-        low, high = best.speedup_ci95
-        yield "over eager PyTorch", f"{best.speedup or 0.0:.3f}x ({low:.3f} to {high:.3f}, which spans the re-timings)"
+    if certificate.passed and best:
+        yield "over eager PyTorch", _over_eager(best)
     if certificate.speedup_vs_best is not None:
         yield (
             f"over PyTorch's {best_configuration(best.baselines_failed if best else ())}",
@@ -164,6 +163,13 @@ def _figures(certificate: StoredCertificate, best: BestKernel | None) -> Iterato
     if versus and min(versus.ratio, *versus.ratio_ci95) > 0:
         low, high = sorted(1 / ratio for ratio in versus.ratio_ci95)
         yield f"over {certificate.seed_kernel}", f"{1 / versus.ratio:.3f}x ({low:.3f} to {high:.3f})"
+
+
+def _over_eager(best: BestKernel) -> str:
+    if best.speedup is None:
+        return "not measured"
+    span = " ({:.3f} to {:.3f}, which spans the re-timings)".format(*best.speedup_ci95) if best.speedup_ci95 else ""
+    return f"{best.speedup:.3f}x{span}"
 
 
 def _baselines(certificate: StoredCertificate) -> Iterator[Row]:

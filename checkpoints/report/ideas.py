@@ -67,7 +67,7 @@ def _verdict(result: IdeaResult) -> tuple[str, str, str]:
         return "its parent has no time", "≈", "open"
     if result.outcome is IdeaOutcome.IMPLEMENTATION_FAILED:
         return "no right kernel", "✕", "lost"
-    return ("not judged: the engine failed", "✕", "open") if result.is_unjudged else ("not judged yet", "…", "open")
+    return ("no verdict", "✕", "open") if result.is_unjudged else ("not judged yet", "…", "open")
 
 
 def tally(rows: Sequence[IdeaRow]) -> dict[str, int]:

@@ -45,6 +45,7 @@ from ridgeline.checkpoints.report.winner_use import winner_use
 from ridgeline.checkpoints.report.wording import (
     COMPARED,
     EAGER_TIMES,
+    NO_SPEEDUP,
     PROOF_CSS,
     PROOF_MARKS,
     RANKING,
@@ -219,7 +220,6 @@ def _no_headline(archive: Archive) -> dict[str, str]:
 
 
 def _headline(best: BestKernel, result: dict[str, Any], certificate: StoredCertificate | None) -> dict[str, str]:
-    speedup = best.speedup or 0.0
     is_certified = certifies(certificate, best.id)
     standing = "certified" if is_certified else doubt(best.speedup, certified=False)
     if not is_certified and result["state"] not in RESUMABLE:
@@ -227,12 +227,13 @@ def _headline(best: BestKernel, result: dict[str, Any], certificate: StoredCerti
     unproven, configuration = unproven_words(best), f"PyTorch's {best_configuration(best.baselines_failed)}"
     doubts = [words for words in (unproven, best_of_torch_doubt(best, configuration)) if words]
     but = f", but {'; '.join(doubts)}" if doubts else ""
-    text = (
-        f"as fast as eager PyTorch{but}, {standing}; 95 % interval {span_text(best.speedup_ci95 or (speedup, speedup))}"
-    )
+    figure = "—" if best.speedup is None else f"{best.speedup:.2f}×"
+    over = NO_SPEEDUP if best.speedup is None else "as fast as eager PyTorch"
+    span = f"; 95 % interval {span_text(best.speedup_ci95)}" if best.speedup is not None and best.speedup_ci95 else ""
+    text = f"{over}{but}, {standing}{span}"
     precision = best.precision_class or "unknown"
     css = "gain" if is_certified and not unproven else "none"
-    return {"figure": f"{speedup:.2f}×", "text": f"{text}, {precision} precision.", "css": css}
+    return {"figure": figure, "text": f"{text}, {precision} precision.", "css": css}
 
 
 def _baseline_rows(best: BestKernel | None, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

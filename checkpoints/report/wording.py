@@ -170,8 +170,8 @@ def unproven_words(best: BestKernel) -> str:
     A ratio whose 95 % interval includes 1 leaves open which of the two is the faster one.
     """
     eager, over_seed = best.speedup_ci95, best.speedup_vs_seed_ci95
-    over = ["it"] if eager and eager[0] <= 1 <= eager[1] else []
-    if over_seed and over_seed[0] <= 1 and best.origin != Origin.SEED:
+    over = ["it"] if best.speedup is not None and eager and eager[0] <= 1 <= eager[1] else []
+    if best.speedup_vs_seed is not None and over_seed and over_seed[0] <= 1 and best.origin != Origin.SEED:
         figure = interval_words(best.speedup_vs_seed, over_seed)
         if over_seed[1] < 1:
             return "; ".join(
@@ -218,10 +218,18 @@ def best_of_torch_doubt(kernel: OverPyTorch, configuration: str) -> str:
     return told[0] if told and not told[1] and (low or 0) > 1 else ""
 
 
-def interval_words(ratio: float | None, interval: Sequence[float] | None) -> str:
+def interval_words(ratio: float, interval: Sequence[float] | None) -> str:
     """Return "2.51x (95 % 1.64 to 3.10)": a ratio, with its interval where it has one."""
     span = f" (95 % {span_text(interval)})" if interval else ""
-    return f"{ratio or 0.0:.2f}x{span}"
+    return f"{ratio:.2f}x{span}"
+
+
+NO_SPEEDUP = "speedup over eager PyTorch not measured"
+
+
+def over_eager_words(speedup: float | None, interval: Sequence[float] | None) -> str:
+    """Return "2.51x (95 % 1.64 to 3.10) as fast as eager PyTorch", or that this was not measured."""
+    return NO_SPEEDUP if speedup is None else f"{interval_words(speedup, interval)} as fast as eager PyTorch"
 
 
 def figure_words(figures: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ from ridgeline.graph.search.ranking.elites import Standing, read_standings
 from ridgeline.graph.search.ranking.leaders import Leader
 from ridgeline.graph.search.ranking.turns import BuiltStanding, Uncompared, time_in_turns
 from ridgeline.tools.engine import BaselineTask, CompileTask, NextBaselineTask, ProfileTask, VerifyTask
-from ridgeline.tools.errors import EngineError, MachineBusyError
+from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.finding import Finding
@@ -84,10 +84,10 @@ async def certify_candidate(
         try:
             end = await _run(step, context, certificate)
         except EngineError as error:
-            reason = f"{step.name}: the engine failed: {error}"
-            _tell_ended(standing, step, StepEnd(state=StepState.FAILED, detail=reason))
-            was_busy = isinstance(error, MachineBusyError)
-            return await _store_failure(context.archive, standing.candidate.id, reason, was_busy=was_busy)
+            failure = EngineFailure.of(standing.candidate.id, Purpose.CERTIFY, error, step=step.name)
+            _tell_ended(standing, step, StepEnd(state=StepState.FAILED, detail=failure.reason))
+            await run_whole(context.archive.add_engine_failure, failure)
+            return failure
         _tell_ended(standing, step, end)
         certificate.finding = end.finding
         if not certificate.passed:
@@ -337,9 +337,3 @@ async def _store(context: SearchContext, certificate: Certificate) -> None:
     evaluation = certificate.evaluation(key, total_s=certificate.measured_s + beyond_s)
     await run_whole(context.archive.add_evaluation, evaluation)
     await run_whole(charge, context, evaluation, on_device_s=evaluation.total_s, entry=build_key)
-
-
-async def _store_failure(archive: Archive, candidate_id: str, reason: str, *, was_busy: bool) -> EngineFailure:
-    failure = EngineFailure(candidate_id=candidate_id, purpose=Purpose.CERTIFY, reason=reason, was_busy=was_busy)
-    await run_whole(archive.add_engine_failure, failure)
-    return failure

@@ -22,6 +22,7 @@ from ridgeline.checkpoints.report.wording import (
     labels_in_words,
     name_of_place,
     others_tried,
+    over_eager_words,
     replay_words,
     seed_words,
     unproven_words,
@@ -213,7 +214,7 @@ def winner_lines(
         lines.append(words)
     lines.append(_headline(best))
     is_replayed = bool(replay and replay["times"])  # which is said at the top: nothing is certified then
-    times = medians_words(best.median_ms or 0.0, best.reference_ms, best.speedup or 0.0)
+    times = medians_words(best.median_ms, best.reference_ms, best.speedup)
     lines.append(f"{times}, {best.precision_class}{_labels(best, is_replayed=is_replayed)}")
     lines += [words for words in (chosen, measured_again) if words]
     if not certified and not is_replayed:
@@ -240,7 +241,7 @@ def _doubt(best: BestKernel, *, certified: bool) -> str:
 
 def _headline(best: BestKernel) -> str:
     """Return the speedup over eager, beside it over what no gain is proven, then the other ratios."""
-    eager = f"{interval_words(best.speedup, best.speedup_ci95)} as fast as eager PyTorch"
+    eager = over_eager_words(best.speedup, best.speedup_ci95)
     if unproven := unproven_words(best):
         of_torch = _of_torch(best, "; ", "; ", whose="PyTorch's")
         return f"{eager}, but {unproven}{of_torch}{'' if 'seed kernel' in unproven else _of_seed(best)}"

@@ -118,9 +118,8 @@ async def _further(so_far: S | EngineError, step: Callable[[S], Awaitable[T]]) -
 
 def _unjudged(candidate: Candidate, error: EngineError) -> Evaluation:
     """Return what is told of a file that the engine failed on: no verdict."""
-    logger.error("%s: the engine failed", candidate.id, exc_info=error)
-    reason = f"the engine failed, the kernel may be sound: {error}"
-    return EngineFailure(candidate_id=candidate.id, purpose=Purpose.EVALUATE, reason=reason).as_evaluation()
+    logger.error("%s: not judged", candidate.id, exc_info=error)
+    return EngineFailure.of(candidate.id, Purpose.EVALUATE, error).as_evaluation()
 
 
 def _ids(files: Sequence[Path]) -> list[str]:

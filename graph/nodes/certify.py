@@ -44,7 +44,7 @@ class _Certifications:
     winner: Standing | None = None
     certificates: dict[str, Certificate] = field(default_factory=dict)  # by kernel; the winner's is the last one
     failures: list[FailedBefore] = field(default_factory=list)
-    engine_failure: EngineFailure | None = None  # the first one
+    engine_failure: EngineFailure | None = None  # the first that is no busy machine's, else the first
 
 
 async def certify(state: SearchState, context: SearchContext) -> SearchState:
@@ -145,7 +145,9 @@ async def _try_in_order(context: SearchContext, leaders: list[Leader], ordered: 
             break
         ended = await certify_candidate(context, standing, leaders)
         if isinstance(ended, EngineFailure):
-            certifications.engine_failure = certifications.engine_failure or ended
+            kept = certifications.engine_failure
+            if kept is None or (kept.was_busy and not ended.was_busy):
+                certifications.engine_failure = ended
         else:
             certifications.certificates[standing.candidate.id] = ended
             if ended.passed:

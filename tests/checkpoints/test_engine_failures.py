@@ -11,9 +11,20 @@ from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.export import jsonl_lines, merge_archives
 from ridgeline.checkpoints.history.lineage import finding
 from ridgeline.checkpoints.result import build_result
+from ridgeline.tools.errors import EngineError, MachineBusyError
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
 
 FAILURE = EngineFailure(candidate_id="r1i0v0a0", purpose=Purpose.SEARCH, reason="the judge died")
+
+
+def test_a_busy_machine_is_worded_apart_from_an_engine_that_failed() -> None:
+    busy = EngineFailure.of("r1i0v0a0", Purpose.CERTIFY, MachineBusyError("the machine is too busy"), step="time")
+    assert busy.reason == "time: no verdict, the kernel may be sound: the machine is too busy"
+    broken = EngineFailure.of("r1i0v0a0", Purpose.SEARCH, EngineError("the judge died"))
+    assert broken.reason == "the engine failed, the kernel may be sound: the judge died"
+    assert (busy.was_busy, broken.was_busy) == (True, False)
+    for told in ("no verdict, the kernel may be sound: too busy", broken.reason):
+        assert EngineFailure.of("r1i0v0a0", Purpose.SEARCH, EngineError(told)).reason == told, "a replayed one"
 
 
 def test_the_last_failure_of_a_candidate_stays_until_it_is_judged(archive: Archive, story: SimpleNamespace) -> None:

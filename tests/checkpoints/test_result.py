@@ -13,8 +13,10 @@ import pytest
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
 from ridgeline.checkpoints.report.certificate_rows import certificate_sections
+from ridgeline.checkpoints.report.wording import unproven_words
 from ridgeline.checkpoints.result import (
     Best,
+    BestKernel,
     best_kernel,
     build_result,
     choose_best,
@@ -167,6 +169,15 @@ def test_the_range_of_whole_numbers_that_trials_held_is_told(story: SimpleNamesp
     assert words in describe(line) and "\n" not in describe(line)
     certificate = StoredCertificate(verification=verdict)
     assert any(words in said for section in certificate_sections(certificate, best=None) for _, said in section.rows)
+
+
+def test_an_interval_with_an_end_that_is_no_finite_number_is_none(filled: Archive) -> None:
+    entry = build_result(filled)["best"] | {"speedup_ci95": [math.nan, 1.2], "speedup_vs_seed_ci95": [1.1, math.inf]}
+    best = BestKernel.read({"best": entry | {"median_ms": math.nan}})
+    assert best is not None
+    assert (best.speedup_ci95, best.speedup_vs_seed_ci95, best.median_ms) == (None, None, None)
+    assert (best.speedup, best.labels) == (entry["speedup"], entry["labels"])
+    assert unproven_words(best) == ""
 
 
 def test_a_measured_speedup_over_the_best_baseline_is_not_replaced(story: SimpleNamespace) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.history.over_pytorch import over_each
+from ridgeline.graph.cli import EXIT_INTERNAL, EXIT_OK
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.request import PROBLEM_SUFFIXES
 from ridgeline.graph.library.evaluation import Evaluation, evaluate
@@ -24,10 +25,11 @@ from ridgeline.tools.wording import margin_words, medians_words, near_one, whole
 def execute(args: argparse.Namespace) -> int:
     """Print each file's verdict as it comes, as one JSON line with `--json`; 0 whatever the verdicts, 1 where one is missing.
 
-    A file that the machine failed on has none: its line says so.
+    A file that the machine failed on, or was too busy for, has none: its line says why, and where there are several files
+    a last line on stderr names all such ones.
     """
     console = make_console()
-    unjudged: list[str] = []  # the machine failed on them
+    unjudged: list[str] = []
 
     def show(evaluation: Evaluation) -> None:
         line = evaluation.to_dict()
@@ -48,7 +50,9 @@ def execute(args: argparse.Namespace) -> int:
         raise ProblemError(f"{swapped}: the problem comes first, then the kernels")
     unsafe = args.unsafe_no_sandbox
     evaluate(args.problem, files, device=args.device, allow_unsafe=unsafe, on_evaluation=show, on_wait=tell)
-    return 1 if unjudged else 0
+    if unjudged and len(files) > 1:
+        tell(f"not judged: {', '.join(unjudged)}; the line of each says why")
+    return EXIT_INTERNAL if unjudged else EXIT_OK
 
 
 def describe(line: dict[str, Any]) -> str:

@@ -11,9 +11,9 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.right_kernels import why_none
 from ridgeline.checkpoints.report.wording import (
     ending,
-    interval_words,
     label_in_words,
     others_tried,
+    over_eager_words,
     why_uncertified,
 )
 from ridgeline.checkpoints.result import BestKernel
@@ -22,6 +22,7 @@ from ridgeline.checkpoints.stored_certificate import StoredCertificate, failures
 from ridgeline.graph.library.evaluation import Evaluation
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.tools.records.vocabulary import RunState
+from ridgeline.tools.wording import medians_words
 
 PlainAnswer = dict[str, Any]
 """JSON's own types alone."""
@@ -131,10 +132,10 @@ def _best(
 
 def _best_lines(answer: Mapping[str, Any], best: Mapping[str, Any]) -> list[str]:
     proof = "certified" if best["certified"] else f"not certified: {best['why_not_certified']}"
-    gain = interval_words(best["speedup"], best["speedup_ci95"])
-    times = f"{best['ms']:.4f} ms against {best['pytorch_ms']:.4f} ms"
+    gain = over_eager_words(best["speedup"], best["speedup_ci95"])
+    times = medians_words(best["ms"], best["pytorch_ms"], best["speedup"])
     lines = [
-        f"{answer['problem']}: {gain} as fast as eager PyTorch, {times}; {proof}.",
+        f"{answer['problem']}: {gain}, {times}; {proof}.",
         f"Idea: {best['idea']}. {best['how']}".rstrip(),
         *(f"Caution: {caution}" for caution in best["cautions"]),
         f"Source: {best['source_path']}",

@@ -64,9 +64,8 @@ async def run_step(
     try:
         taken = await _call_tool(context, step, candidate_id, purpose)
     except EngineError as error:
-        logger.exception("%s: the engine failed", candidate_id)
-        reason = f"the engine failed, the kernel may be sound: {error}"
-        return await _store_unjudged(context, EngineFailure(candidate_id=candidate_id, purpose=purpose, reason=reason))
+        logger.exception("%s: not judged", candidate_id)
+        return await _store_unjudged(context, EngineFailure.of(candidate_id, purpose, error))
     if not isinstance(taken, Measured) or not taken.is_over:
         return None
     return await store(context, taken.evaluation(total_s=taken.steps_s))

@@ -72,8 +72,8 @@ def _route(stop: Stop | None, *, is_tuned_next: bool) -> Route:
 
 
 def _log(round_: int, best: Standing | None, stop: Stop | None) -> None:
-    name, speedup = (best.candidate.id, best.speedup) if best else ("none", 0.0)
-    logger.info("round %d: best %s %.3fx %s", round_, name, speedup, stop.outcome if stop else "")
+    told = f"{best.candidate.id} {best.speedup:.3f}x" if best else "none"
+    logger.info("round %d: best %s %s", round_, told, stop.outcome if stop else "")
 
 
 def _is_progress(best: Standing | None, state: SearchState) -> bool:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows, certificate_sections
 from ridgeline.checkpoints.report.wording import step_words
+from ridgeline.checkpoints.result import BestKernel, build_result
 from ridgeline.checkpoints.stored_certificate import StoredCertificate
+from ridgeline.tools.records.results import Timing
+from ridgeline.tools.records.vocabulary import Status
 
 
 def test_report_takes_each_section_as_its_fields_say(filled: Archive) -> None:
@@ -27,6 +32,31 @@ def test_section_without_words_is_left_out() -> None:
     sections = certificate_sections(certificate, best=None)
     assert [section.title for section in sections] == ["What was checked", "What it rests on"]
     assert all(words for section in sections for _, words in section.rows)
+
+
+@pytest.mark.parametrize(
+    ("speedup", "interval", "told"),
+    [
+        (None, [1.9, 2.1], "not measured"),
+        (2.0, None, "2.000x"),
+        (2.0, [1.9, 2.1], "2.000x (1.900 to 2.100, which spans the re-timings)"),
+    ],
+)
+def test_a_speedup_that_is_absent_is_no_zero(
+    filled: Archive, speedup: float | None, interval: list[float] | None, told: str
+) -> None:
+    figures = build_result(filled)["best"] | {"speedup": speedup, "speedup_ci95": interval}
+    certificate = filled.certificate()
+    assert certificate is not None
+    sections = certificate_sections(certificate, best=BestKernel.read({"best": figures}))
+    rows = dict(row for section in sections for row in section.rows)
+    assert rows["over eager PyTorch"] == told
+
+
+def test_a_timing_without_an_interval_has_no_ends(filled: Archive) -> None:
+    timings = (Timing(status=Status.OK, median_ms=1.0, reference_ms=2.0, speedup=2.0),)
+    rows = dict(certificate_rows(StoredCertificate(timings=timings)))
+    assert rows[f"{step_words('time')} in new processes"] == "1 ms, 2.000x"
 
 
 def test_the_share_of_a_floor_s_rate_is_named_by_its_floor(filled: Archive) -> None:

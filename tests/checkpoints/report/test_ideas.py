@@ -8,9 +8,12 @@ from types import SimpleNamespace
 from tests.checkpoints.report.reading import Element, read_page
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.report.ideas import IDEAS
 from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.result import build_result
+from ridgeline.tools.errors import MachineBusyError
+from ridgeline.tools.records.vocabulary import Purpose
 
 
 def rows(archive: Archive) -> dict[str, Element]:
@@ -44,6 +47,16 @@ def test_a_gain_that_its_interval_leaves_open_is_not_called_one(archive: Archive
     assert "improved" not in row.text
     assert not row.find("span", class_="won")
     assert "… not judged yet" in rows(archive)["r2i2"].text
+
+
+def test_an_idea_whose_kernels_got_no_verdict_names_no_engine_as_the_cause(
+    archive: Archive, story: SimpleNamespace
+) -> None:
+    archive.add_ideas([story.idea(1, 1, "Tie", None)])
+    archive.add_candidate(story.candidate("r1i1v0a0", idea_id="r1i1"))
+    archive.add_engine_failure(EngineFailure.of("r1i1v0a0", Purpose.SEARCH, MachineBusyError("too busy")))
+    row = rows(archive)["r1i1"]
+    assert "✕ no verdict" in row.text and "engine failed" not in row.text
 
 
 def test_a_row_tells_predicted_and_measured_model_tokens_cost_and_time(filled: Archive) -> None:

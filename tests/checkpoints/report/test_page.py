@@ -243,6 +243,14 @@ def test_a_page_of_a_search_that_ended_without_a_winner_has_the_fastest_right_ke
     assert 'class="verdict none"' in page
 
 
+def test_a_headline_without_a_speedup_says_so_and_is_no_zero(filled: Archive) -> None:
+    result = build_result(filled)
+    result["best"] |= {"speedup": None, "speedup_vs_best": None, "speedup_vs_seed": None}
+    page = render_report(filled, result, state_words="finished")
+    assert "speedup over eager PyTorch not measured, certified, fp32 precision." in page
+    assert "0.00×" not in page
+
+
 def test_a_kernel_that_is_not_surely_faster_is_not_called_a_gain(archive: Archive, story: SimpleNamespace) -> None:
     archive.save_baselines(story.baselines())
     archive.add_candidate(story.candidate("r1i1v0a0"))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.graph.conftest import Search
 
+from ridgeline.checkpoints.result import BestKernel
 from ridgeline.graph.cli.arguments import make_parser
 from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line, round_lines, winner_lines
 from ridgeline.graph.session.outputs import SearchResult
@@ -273,3 +274,17 @@ def test_end_by_a_budget_says_when_nothing_was_gained(tmp_path: Path, certified:
 def test_a_search_that_goes_on_has_no_winner_yet_and_not_none(tmp_path: Path, state: str, told: str) -> None:
     lines = winner_lines(None, state=state, certified=False, run_dir=tmp_path, source_path=None)
     assert lines == [told]
+
+
+def test_figures_that_are_absent_are_called_so_and_no_zero(tmp_path: Path) -> None:
+    best = BestKernel(
+        id="r1i1v0a0", idea="one pass", origin="model", round=1, source_path="best.cpp", speedup=None,
+        speedup_ci95=[0.9, 1.1], speedup_vs_best=None, baselines_failed=[], speedup_vs_seed=None,
+        speedup_vs_seed_ci95=[0.9, 1.1], median_ms=None, reference_ms=10.0, precision_class="fp32", labels=[],
+    )  # fmt: skip
+    lines = winner_lines(best, state="finished", certified=False, run_dir=tmp_path, source_path=None)
+    assert [line.strip() for line in lines[1:3]] == [
+        "speedup over eager PyTorch not measured",
+        "time not measured, fp32",
+    ]
+    assert not any("0.0" in line for line in lines)

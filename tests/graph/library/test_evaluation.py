@@ -18,7 +18,7 @@ from ridgeline.checkpoints.result import read_schema
 from ridgeline.graph.library.evaluation import Evaluation, aevaluate, wait_listener
 from ridgeline.problems.spec import ProblemSpec
 from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask, Task
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, MachineBusyError
 from ridgeline.tools.machine.waits import Wait
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
 
@@ -136,6 +136,16 @@ async def test_an_engine_that_fails_on_one_kernel_leaves_that_one_unjudged_and_j
     jsonschema.validate(judged[0].to_dict(), read_schema("evaluation"))
     assert bool(judged[0].to_dict()["baselines"]) is (step == "Benchmark")
     assert judged[2].status == ("wrong" if step == "Benchmark" else "refused")
+
+
+async def test_a_busy_machine_is_not_called_a_failed_engine(problem: ProblemSpec) -> None:
+    class Busy(MemoryEngine):
+        def _benchmark(self, task: Any) -> Any:
+            raise MachineBusyError("the machine is too busy to time this kernel")
+
+    (judged,) = await aevaluate(problem, [GOOD], engine=Busy())
+    reason = "no verdict, the kernel may be sound: the machine is too busy to time this kernel"
+    assert (judged.reason_code, judged.reason) == ("engine_failed", reason)
 
 
 async def test_a_judge_that_starts_no_more_ends_the_whole(problem: ProblemSpec) -> None:

@@ -201,8 +201,8 @@ async def test_kernels_that_the_engine_failed_on_fail_again(tmp_path: Path) -> N
     await run_search(options(tmp_path), engine=Fails(), models=[ScriptedModel()])
     await run_search(replay(tmp_path / "run", tmp_path / "again"))
     with Archive.open_read_only(tmp_path / "again") as archive:
-        assert [(f.candidate_id, f.reason.endswith("the builder died")) for f in archive.engine_failures()] == [
-            ("r1i1v0a0", True)
+        assert [(f.candidate_id, f.reason) for f in archive.engine_failures()] == [
+            ("r1i1v0a0", "the engine failed, the kernel may be sound: the builder died")
         ]
 
 

@@ -72,6 +72,27 @@ async def test_certificate_that_a_busy_machine_kept_from_being_given_is_nothing_
         )
 
 
+class BusyThenBroken(MemoryEngine):
+    """An engine whose machine is too busy for the certificate that is tried first, and that breaks at every other one."""
+
+    tried = ""
+
+    async def submit(self, task: Task[Any]) -> Any:
+        if getattr(task, "step", "") == "time 1":
+            name = task.candidate.id  # type: ignore[attr-defined]
+            self.tried = self.tried or name
+            raise MachineBusyError("too busy") if name == self.tried else EngineError("the judge died")
+        return await super().submit(task)
+
+
+async def test_a_defect_in_one_certificate_is_reported_though_the_machine_was_too_busy_for_another(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(EngineError, match="not certified: .*the judge died") as raised:
+        await run_search(options(tmp_path), engine=BusyThenBroken(), models=[ScriptedModel()])
+    assert type(raised.value) is EngineError
+
+
 @pytest.mark.parametrize("step", ["verify", "sanitize", "time 1", "baselines"])
 async def test_certificate_that_the_engine_failed_on_is_given_by_a_resumed_search(tmp_path: Path, step: str) -> None:
     with pytest.raises(EngineError, match=r"not certified: .*the judge died; resume the search"):
@@ -138,7 +159,7 @@ async def test_ended_search_that_is_resumed_gives_the_certificate_that_the_engin
     assert (first.state, first.certified, first.best_id) == ("finished", True, "r1i0v1a0")
     certificate = json.loads((tmp_path / "run" / "certificate.json").read_text())
     assert certificate["failed_before"] == [
-        {"candidate_id": "r1i0v0a0", "reason": "time: the engine failed: the judge died"}
+        {"candidate_id": "r1i0v0a0", "reason": "time: the engine failed, the kernel may be sound: the judge died"}
     ]
     engine, model = MemoryEngine(), ScriptedModel()
     second = await run_search(options(tmp_path, search=settings, resume=True), engine=engine, models=[model])

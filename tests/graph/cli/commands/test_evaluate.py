@@ -15,6 +15,7 @@ from tests.graph.memory_engine import DEVICE
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.result import evaluation_line
 from ridgeline.checkpoints.stored_certificate import StoredCertificate
+from ridgeline.graph.cli import EXIT_INTERNAL, EXIT_OK
 from ridgeline.graph.cli.commands.evaluate import describe, execute
 from ridgeline.graph.library.evaluation import Evaluation as Judged
 from ridgeline.graph.search.judging.judging import failure_text
@@ -103,22 +104,37 @@ def test_a_model_is_told_the_limit_that_broke_and_not_a_figure_inside_its_gate()
 
 
 @pytest.mark.parametrize(
-    ("ends", "code"), [(("wrong_values", "none"), 0), (("engine_failed", "none"), 1), (("none", "engine_failed"), 1)]
+    ("ends", "unjudged"),
+    [
+        (("wrong_values", "none"), ""),
+        (("engine_failed", "none"), "0.cpp"),
+        (("engine_failed", "none", "engine_failed"), "0.cpp, 2.cpp"),
+        (("engine_failed",), ""),  # the only file's own line is enough
+    ],
 )
-def test_evaluate_exits_with_one_where_the_machine_failed_on_a_file_once_all_are_told(
-    ends: tuple[str, str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("as_json", [True, False])
+def test_evaluate_exits_with_one_where_the_machine_failed_on_a_file_and_names_it_once_all_are_told(
+    ends: tuple[str, ...],
+    unjudged: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    as_json: bool,
 ) -> None:
+    files = [f"{number}.cpp" for number in range(len(ends))]
+
     def evaluate(*_: object, on_evaluation: Callable[[Judged], None], **__: object) -> None:
-        for end in map(ReasonCode, ends):
+        for file, end in zip(files, map(ReasonCode, ends), strict=True):
             verdict = replace(RIGHT, status=end.status, reason_code=end, reason="")
-            on_evaluation(Judged.of_line(evaluation_line(f"{end}.cpp", evaluation(verdict), None)))
+            on_evaluation(Judged.of_line(evaluation_line(file, evaluation(verdict), None)))
 
     monkeypatch.setattr("ridgeline.graph.cli.commands.evaluate.evaluate", evaluate)
-    files = [f"{end}.cpp" for end in ends]
-    assert (
-        execute(argparse.Namespace(problem="p", files=files, json=True, device="cpu", unsafe_no_sandbox=False)) == code
-    )
-    assert [json.loads(line)["file"] for line in capsys.readouterr().out.splitlines()] == files
+    args = argparse.Namespace(problem="p", files=files, json=as_json, device="cpu", unsafe_no_sandbox=False)
+    assert execute(args) == (EXIT_INTERNAL if "engine_failed" in ends else EXIT_OK)
+    out, err = capsys.readouterr()
+    named = [json.loads(line)["file"] if as_json else line.partition(":")[0] for line in out.splitlines()]
+    assert named == files
+    assert err == (f"ridgeline: not judged: {unjudged}; the line of each says why\n" if unjudged else "")
 
 
 def test_missing_problem_file_gets_one_line(tmp_path: Path) -> None:

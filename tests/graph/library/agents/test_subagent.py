@@ -14,6 +14,7 @@ from tests.graph.library.agents.conftest import Bench
 from tests.graph.scripted_agent import ScriptedAgent, tool_messages
 
 from ridgeline import open_run, subagent
+from ridgeline.graph.library.agents.answers import search_words
 
 
 def ask(*texts: str) -> dict[str, Any]:
@@ -92,3 +93,11 @@ def test_the_sub_agent_tells_what_it_understands() -> None:
     made = subagent(problems=["softmax"], name="kernels")
     assert set(made) == {"name", "description", "runnable"}
     assert made["name"] == "kernels" and made["description"].endswith("NAME is softmax.")
+
+
+def test_a_sentence_of_a_kernel_without_figures_calls_them_not_measured() -> None:
+    figures = {"speedup": None, "speedup_ci95": None, "ms": None, "pytorch_ms": None}
+    best = figures | {"certified": True, "idea": "one pass", "how": "", "cautions": [], "source_path": "best.cpp"}
+    ended = {"report": "report.html", "certificate": None, "ended": "finished", "go_on": "Done."}
+    first = search_words({"problem": "softmax", "best": best, **ended}).splitlines()[0]
+    assert first == "softmax: speedup over eager PyTorch not measured, time not measured; certified."

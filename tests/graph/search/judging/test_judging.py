@@ -15,7 +15,7 @@ from tests.graph.scripted_model import ScriptedModel
 from ridgeline.graph.search.ideas.earnings import author_outcomes, writer_outcomes
 from ridgeline.graph.search.ideas.memory import tried_ideas
 from ridgeline.graph.search.judging.judging import failure_text, retry_engine_failures, run_step
-from ridgeline.tools.errors import EngineError, StorageError
+from ridgeline.tools.errors import EngineError, MachineBusyError, StorageError
 from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.results import Build, Evaluation, Trial, Verdict
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
@@ -69,6 +69,17 @@ async def test_engine_that_fails_is_not_tried_again_in_the_same_session(search: 
     await search.run(search.context(rounds=2, ideas=1, implementations=1))
     assert search.engine.counts["VerifyTask:r1i0v0a0"] == 1
     assert [f.candidate_id for f in search.archive.engine_failures()] == ["r1i0v0a0", "r2i0v0a0"]
+
+
+async def test_a_machine_too_busy_to_time_a_kernel_is_told_as_that(search: Search) -> None:
+    class Busy(MemoryEngine):
+        def _benchmark(self, task: Any) -> Any:
+            raise MachineBusyError("the machine is too busy to time this kernel")
+
+    search.engine = Busy()
+    await search.run(search.context(rounds=1, ideas=1, implementations=1))
+    reason = "no verdict, the kernel may be sound: the machine is too busy to time this kernel"
+    assert {failure.reason for failure in search.archive.engine_failures()} == {reason}
 
 
 async def test_build_is_the_one_of_the_step_at_hand(search: Search) -> None:
