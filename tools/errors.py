@@ -20,6 +20,7 @@ RidgelineError
     ├── TrustedProcessLost        the trusted process went away; worth one retry
     │   └── JudgeDied          its process ended while it was asked, by a crash or killed from outside
     ├── JudgeShortError     memory ran out in the judge, beside what a candidate may hold
+    ├── RunnerNotReadyError a runner failed before its candidate was loaded; worth one retry with more room
     ├── DeviceLostError     the reference lost the judge its GPU (a device-side assert); a new judge leaves that out
     └── MachineBusyError    other programs let nothing be measured; nothing to report, the message says what to do
 """
@@ -134,6 +135,10 @@ class JudgeShortError(EngineError):
     def __init__(self, message: str, request: Any = None, *, was_killed: bool = False) -> None:
         super().__init__(message, was_killed=was_killed)
         self.request = request
+
+
+class RunnerNotReadyError(EngineError):
+    """A runner failed before its candidate was loaded, as where a GPU has no room left for another process."""
 
 
 class DeviceLostError(EngineError):

@@ -181,6 +181,11 @@ class Copy(Request[Done]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MakeRoom(Request[Done]):
+    """Give back all memory whose contents can be made again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Idle(Request[Idled]):
     """Time next to nothing on the device."""
 
@@ -218,7 +223,7 @@ class Loop(Request[Looped]):
 
 REQUESTS: tuple[type[Request[Any]], ...] = (
     Load, Wipe, Redraw, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, LeaveOut, FindUnasked,
-    VerifyInputs, Supersede, Copy, Idle, Check, PrepareMode, Loop,
+    VerifyInputs, Supersede, Copy, MakeRoom, Idle, Check, PrepareMode, Loop,
 )  # fmt: skip
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from ridgeline.tools.engine import BenchmarkTask, VerifyTask
-from ridgeline.tools.errors import EngineError, JudgeShortError
-from ridgeline.tools.judge.messages import Renew, Wipe
+from ridgeline.tools.errors import EngineError, JudgeShortError, RunnerNotReadyError
+from ridgeline.tools.judge.messages import MakeRoom, Renew, Wipe
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.measure.ceilings import ceilings
@@ -109,7 +109,12 @@ class ProblemSession:
         """
         judge = self.judge
         judge.ask(Wipe())
-        runner = self._pool.start(self._find_sandbox(), task, judge.problem, deadline)
+        try:
+            runner = self._pool.start(self._find_sandbox(), task, judge.problem, deadline)
+        except RunnerNotReadyError as failure:  # a GPU may have no room for it beside what the judge keeps
+            logger.warning("%s: once more without what the judge can make again", failure)
+            judge.ask(MakeRoom())
+            runner = self._pool.start(self._find_sandbox(), task, judge.problem, deadline)
         if then_next:
             self.start_ahead(task)  # nothing is timed meanwhile
         return runner

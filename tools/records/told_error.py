@@ -30,6 +30,7 @@ ERRORS: Mapping[str, type[RidgelineError]] = {
     "TrustedProcessLost": errors.TrustedProcessLost,
     "JudgeDied": errors.JudgeDied,
     "JudgeShortError": errors.JudgeShortError,
+    "RunnerNotReadyError": errors.RunnerNotReadyError,
     "DeviceLostError": errors.DeviceLostError,
     "MachineBusyError": errors.MachineBusyError,
 }

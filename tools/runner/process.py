@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, RunnerNotReadyError
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.machine.mapped_code import mapped_code
 from ridgeline.tools.machine.process_use import Threads
@@ -271,7 +271,7 @@ class RunnerProcess:
                 with contextlib.suppress(UnreadableMemory):
                     self._outputs = LeftOutputs(self.pid, notes[0], self._problem)
         except RunnerFailure as failure:  # no candidate is loaded yet
-            raise EngineError(f"a runner could not be made ready: {failure}") from failure
+            raise RunnerNotReadyError(f"a runner could not be made ready: {failure}") from failure
         words = self._candidates_answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
         if words[0] != AnswerWord.READY or len(words) != 3:
             raise violation(f"{' '.join(words)!r} instead of ready")

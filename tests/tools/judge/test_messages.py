@@ -33,6 +33,7 @@ from ridgeline.tools.judge.messages import (
     LeaveOut,
     Load,
     Loop,
+    MakeRoom,
     NotAReplyError,
     Poison,
     Prepare,
@@ -131,6 +132,7 @@ _LOADED = Loaded(
 EXCHANGES: list[tuple[Request[Any], Record]] = [
     (_LOAD, _LOADED),
     (_LOAD, dataclasses.replace(_LOADED, degenerate=None)),
+    (MakeRoom(), Done()),
     (Wipe(), Done()),
     (Redraw(secret="ff00"), Done()),
     (Prepare(trial="nominal_0", set_index=1, nan=True), Done()),

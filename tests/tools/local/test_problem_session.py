@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ridgeline.tools.engine import DescribeTask
-from ridgeline.tools.errors import EngineError, JudgeShortError
+from ridgeline.tools.errors import EngineError, JudgeShortError, RunnerNotReadyError
+from ridgeline.tools.judge.messages import MakeRoom, Wipe
 from ridgeline.tools.local import problem_session
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.local.problem_session import ProblemSession
@@ -17,6 +18,8 @@ from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.results import Verdict
 from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, ReasonCode, Status
+from ridgeline.tools.runner.deadline import Deadline
+from ridgeline.tools.runner.pool import RunnerPool
 
 
 class NoProcess:
@@ -119,3 +122,29 @@ def test_memory_that_is_short_without_the_candidate_is_the_machines_fault(
     judges[0].is_short = True
     with pytest.raises(JudgeShortError):
         session.measured(hoard, Verdict.failed)
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_runner_that_found_no_room_is_started_once_more_without_what_the_judge_keeps(
+    judges: list[NoProcess], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    """Else a problem that all but fills a GPU is an engine failure, though the judge's kept cases can be made again."""
+    left = failures
+
+    def start(*_: Any) -> str:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise RunnerNotReadyError("a runner could not be made ready: making a context failed")
+        return "runner"
+
+    session = ProblemSession(tmp_path, lambda: None)
+    session.open(problem_of("a"))
+    monkeypatch.setattr(RunnerPool, "start", start)
+    task: Any = None
+    if failures == 1:
+        assert session.runner(task, Deadline(60.0, "verification")) == "runner"
+    else:
+        with pytest.raises(RunnerNotReadyError):
+            session.runner(task, Deadline(60.0, "verification"))
+    assert judges[0].asked == [Wipe(), MakeRoom()]

@@ -28,7 +28,7 @@ from ridgeline.tools.errors import (
 )
 from ridgeline.tools.judge import messages
 from ridgeline.tools.judge.hang_limit import HangLimit
-from ridgeline.tools.judge.messages import Load, Request
+from ridgeline.tools.judge.messages import Load, MakeRoom, Request
 from ridgeline.tools.judge.replies import Failed
 from ridgeline.tools.judge.worker.judge import Judge
 from ridgeline.tools.judge.worker.user_code import as_problem, named_line, place_in_reference
@@ -76,7 +76,7 @@ def answer(judge: Judge, request: Request[Any]) -> Record:
         return method(judge, request)
     except (torch.OutOfMemoryError, NoRoomError):
         pass  # and with it the frames that hold what was made so far
-    judge.make_room()
+    judge.make_room(MakeRoom())
     return method(judge, request)
 
 

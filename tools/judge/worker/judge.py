@@ -23,6 +23,7 @@ from ridgeline.tools.judge.messages import (
     LeaveOut,
     Load,
     Loop,
+    MakeRoom,
     Poison,
     Prepare,
     PrepareMode,
@@ -320,12 +321,13 @@ class Judge:
         self._device.copy_out_and_back(self.memory.outputs[request.set_index])
         return Done()
 
-    def make_room(self) -> None:
+    def make_room(self, _request: MakeRoom) -> Done:
         """Give back all that can be made again: memory ran out, and what a candidate takes of it cannot be known before."""
         self._book.free()
         self._modes.forget_results()
         gc.collect()
         self._device.give_back()
+        return Done()
 
     def idle(self, _request: Idle) -> Idled:
         """Time next to nothing on the device: long when another process has work there."""

@@ -9,7 +9,7 @@ import torch
 from tests.tools.judge.worker.made import made
 
 from ridgeline.tools.errors import EngineError, JudgeShortError, NoRoomError
-from ridgeline.tools.judge.messages import Idle, PrepareMode
+from ridgeline.tools.judge.messages import Idle, MakeRoom, PrepareMode
 from ridgeline.tools.judge.replies import Idled
 from ridgeline.tools.judge.worker.__main__ import answer, failure
 from ridgeline.tools.records.reference_mode import ReferenceMode
@@ -29,7 +29,7 @@ class Full:
             raise self.error
         return Idled(seconds=1.0)
 
-    def make_room(self) -> None:
+    def make_room(self, _request: MakeRoom) -> None:
         self.done.append("make_room")
 
 
