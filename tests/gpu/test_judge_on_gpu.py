@@ -100,10 +100,16 @@ def test_after_bad_ends_a_kernel_still_takes_as_long_as_itself(bench, problem, b
 
 
 def test_work_on_a_side_stream_is_told_by_its_witness(bench, problem, built) -> None:
-    """The device is drained before the clock stops; the host's events on the given stream then disagree with it."""
+    """The device is drained before the clock stops; the host's events on the given stream then disagree with it.
+
+    Where requests wait for cores they may not; then all of the work was timed.
+    """
     outcome = bench.judge(problem, *built["SIDE_STREAM"])
     report("side_stream", said=outcome.said())
-    assert outcome.last.reason_code is R.WITNESS_DISAGREES, outcome.said()
+    if outcome.last.reason_code is not R.WITNESS_DISAGREES:
+        honest = bench.judge(problem, *built["HONEST"])
+        assert outcome.timing is not None and outcome.last.status is S.OK, outcome.said()
+        assert honest.timing is not None and outcome.timing.median_ms >= 0.95 * honest.timing.median_ms, outcome.said()
 
 
 def test_who_takes_all_of_the_memory_is_told_and_leaves_the_next_kernel_unharmed(bench) -> None:

@@ -30,6 +30,8 @@ ENDS = {
 """How each ends. SLOW is sound: its runner is killed from outside, and it is measured once more."""
 ALONE = ("HONEST", "HONEST")
 SCRIPT = (*ALONE, *(kernel for defect in ENDS for kernel in (defect, "HONEST")))
+SLOWER_AT_MOST = 1.03
+"""An H200 with the machine for itself was within 0.1 %; two timings of one kernel beside busy neighbours differ by 2 %."""
 MEASURED_TWICE = ("KILLS_ITSELF", "SLOW")  # whoever was killed is given one repetition, whoever killed it
 
 
@@ -76,4 +78,4 @@ async def test_a_search_goes_on_after_bad_ends_and_the_next_kernel_takes_as_long
         assert tasks.count("VerifyTask") == 2, f"{kernel}: {tasks}"
     for place, kernel in enumerate(SCRIPT):
         if kernel == "HONEST":
-            assert honest[place] == pytest.approx(alone_ms, rel=0.01), f"after {SCRIPT[place - 1]}"
+            assert honest[place] <= SLOWER_AT_MOST * alone_ms, f"after {SCRIPT[place - 1]}"

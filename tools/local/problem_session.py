@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from ridgeline.tools.engine import BenchmarkTask, VerifyTask
-from ridgeline.tools.errors import EngineError, JudgeShortError, RunnerNotReadyError
-from ridgeline.tools.judge.messages import MakeRoom, Renew, Wipe
+from ridgeline.tools.errors import EngineError, JudgeShortError
+from ridgeline.tools.judge.messages import Renew, Wipe
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.measure.refused_contents import leaves_out_refused, within_domain
 from ridgeline.tools.measure.request_cost import LoopCost, empty_plan, usual_cost
+from ridgeline.tools.measure.room import with_room
 from ridgeline.tools.measure.sides import ReferenceInJudge, ReferenceInRunner, ReferenceSide
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.records.baselines import Floor
@@ -109,12 +110,7 @@ class ProblemSession:
         """
         judge = self.judge
         judge.ask(Wipe())
-        try:
-            runner = self._pool.start(self._find_sandbox(), task, judge.problem, deadline)
-        except RunnerNotReadyError as failure:  # a GPU may have no room for it beside what the judge keeps
-            logger.warning("%s: once more without what the judge can make again", failure)
-            judge.ask(MakeRoom())
-            runner = self._pool.start(self._find_sandbox(), task, judge.problem, deadline)
+        runner = with_room(judge, lambda: self._pool.start(self._find_sandbox(), task, judge.problem, deadline))
         if then_next:
             self.start_ahead(task)  # nothing is timed meanwhile
         return runner

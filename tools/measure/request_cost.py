@@ -25,6 +25,7 @@ from ridgeline.tools.judge.messages import Renew
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.programs import is_whole_program
 from ridgeline.tools.measure.block_plan import LEAST_CALLS, most_calls_on
+from ridgeline.tools.measure.room import with_room
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.records.problem import Device
@@ -79,7 +80,7 @@ def usual_cost(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> LoopC
     """
     blocks = TIMED_DEVICES[judge.device_kind].empty_blocks
     try:
-        with RunnerProcess(sandbox, plan, judge.problem) as runner:
+        with with_room(judge, lambda: RunnerProcess(sandbox, plan, judge.problem)) as runner:
             for _ in range(_FIRST_ONES):
                 _block_s(runner, judge)
             ends_at = time.monotonic() + _SAMPLING_S

@@ -44,7 +44,7 @@ TRICKS: tuple[Trick, ...] = (
           module("patched_clock_alias", gainless())),
     trick(G.TIMING, "a hook on the host's clock or event timer", "the parent's clock is the score",
           c("slow_clock", gainless()),
-          cuda("HOOKED_EVENTS", untrusted(R.WITNESS_DISAGREES, stage=TIME))),
+          cuda("HOOKED_EVENTS", gainless("HONEST"))),
     trick(G.TIMING, "one call does the work of many, the others return at once", "a third of the sets is never asked for",
           c("works_ahead", untrusted(R.WORKED_AHEAD, stage=TIME)), cuda("WORKS_AHEAD", gainless("HONEST"))),
     trick(G.TIMING, "one call does the work of many in private, the others copy", "blocks of a single call",

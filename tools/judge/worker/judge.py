@@ -134,6 +134,7 @@ class Judge:
         self._has_had_runners = False
         self._usual_renewal_s = self._fastest_renewal_s() if device.works_while_stopped else math.inf
         effects = self._find_effects()
+        device.give_back()  # what asks for a block's cost is a runner too
         self.description = dataclasses.replace(
             described,
             module=self._contract if has_model else None,
@@ -227,6 +228,7 @@ class Judge:
             self.memory.wipe()
             self._device.settle()
         self._has_had_runners = True
+        self._device.give_back(beyond_bytes=self._spare_bytes)  # the runner needs room to begin
         return Done()
 
     def poison(self, request: Poison) -> Done:
