@@ -221,7 +221,7 @@ def test_every_example_is_tried() -> None:
     assert {folder.name for folder in (ROOT / "examples").iterdir() if folder.is_dir()} == set(EXAMPLES)
 
 
-@pytest.mark.first_case
+@pytest.mark.thorough
 def test_an_example_finds_all_that_it_imports_in_the_wheel(installed: Path, tmp_path: Path) -> None:
     done = run(installed, tmp_path, "-c", IMPORT_EACH, *(str(copied(name, tmp_path)) for name in EXAMPLES))
     assert done.returncode == 0, done.stderr

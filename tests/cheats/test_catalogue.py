@@ -53,7 +53,7 @@ def _is_timed(case: Case) -> bool:
 def _parameters(chosen: list[Case]) -> list[ParameterSet]:
     """Return cases by problem, marked where the judge ends them by what it measured, and where `make soak` alone has them.
 
-    Of the timed ones a short run has those of the usual problem: each other costs a judge.
+    A short run has those of the usual problem: each other costs a judge.
     """
     soaked = _like_others(chosen)
     return [
@@ -61,7 +61,7 @@ def _parameters(chosen: list[Case]) -> list[ParameterSet]:
             case,
             marks=[
                 *([pytest.mark.timing] if _is_timed(case) else []),
-                *([pytest.mark.thorough] if _is_timed(case) and _problem_of(case.name) else []),
+                *([pytest.mark.thorough] if _problem_of(case.name) else []),
                 *([pytest.mark.slow] if case in soaked or case.name in (*SLOW_TO_TIME, *SLOW_CHEATS) else []),
             ],
             id=case.name,
@@ -128,6 +128,7 @@ def test_judge_ends_it_as_the_table_says(court: Court, case: Case) -> None:
     _assert_right_reason(found, case)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", [case for case in CASES if case.name in SLOW_TO_TIME], ids=lambda case: case.name)
 def test_a_control_that_is_slow_to_time_is_right(court: Court, case: Case) -> None:
     found = court.verify(case.name)

@@ -173,7 +173,7 @@ STEP = 13
 """Of a record's fields every 13th is spoiled, other ones with each value."""
 
 
-@pytest.mark.first_case
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "number", [pytest.param(n, marks=[pytest.mark.slow] if n > 0 else []) for n in range(len(WRONG))]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from types import SimpleNamespace
 
+import pytest
 from tests.checkpoints.report.reading import Element, Page, read_page
 
 from ridgeline.checkpoints.archive import Archive
@@ -102,6 +103,7 @@ def test_a_source_of_a_megabyte_and_an_endless_line_are_cut_with_a_note(
         assert len(own.find("pre", class_="source")[0].text) <= SOURCE
 
 
+@pytest.mark.thorough
 def test_five_hundred_candidates_fit_on_a_page_of_few_megabytes(archive: Archive, story: SimpleNamespace) -> None:
     source = "\n".join(f"  out[{n}] = x[{n}] < y[{n}] ? a & b : c;  // {n}" for n in range(450))
     made = []

@@ -169,6 +169,7 @@ async def test_a_batch_is_made_before_pytorchs_compiled_modes_are_timed(
     assert baselines is not None and not baselines.pending
 
 
+@pytest.mark.thorough
 def test_searches_killed_at_any_instant_around_a_batch_ask_nothing_twice(tmp_path: Path) -> None:
     with serve_batches(script) as server:
         search = Searcher(tmp_path, server, "openai", rounds=2)

@@ -137,6 +137,7 @@ def test_sanitizer_names_an_overrun_that_passes_unseen(bench: Bench) -> None:
     assert bench.verify(KERNEL.replace("ANY", "any"), sanitized=True).status is Status.OK
 
 
+@pytest.mark.thorough
 def test_sanitizer_build_cannot_be_told_by_its_macros(bench: Bench) -> None:
     told = "#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_UNDEFINED__)\n#define AT 0\n#else\n#define AT 16\n#endif\n"
     hidden = KERNEL.replace("ANY", "any").replace(

@@ -164,7 +164,7 @@ QUANTISED = (
 )
 
 
-@pytest.mark.first_case
+@pytest.mark.thorough
 @pytest.mark.parametrize("secret", SECRETS)
 def test_last_bits_decide_in_an_operation_that_refuses_float64_too(secret: bytes) -> None:
     judged = Judged("x", "torch.randn(256, 512)", *QUANTISED, secret=secret)

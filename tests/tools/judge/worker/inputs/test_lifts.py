@@ -92,6 +92,7 @@ BODIES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CASES)
 def test_what_relies_on_even_places_is_wrong(name: str) -> None:
     names, inputs, relying, honest = CASES[name]
