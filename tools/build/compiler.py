@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ridgeline.tools.build.cache import UNREADABLE, BuildCache, unfit
+from ridgeline.tools.build.cache import UNREADABLE, BuildCache, check_writable, unfit
 from ridgeline.tools.build.failures import KILLED, KilledError, find_failure
 from ridgeline.tools.build.fix_its import count_errors, read_fix_its, without_fix_its
 from ridgeline.tools.build.interfaces import BUILDS, refuse
@@ -103,7 +103,11 @@ class Compiler:
     async def _build(self, recipes: list[Recipe]) -> dict[str, Build]:
         async with self._batch_folder() as folder:
             jobs, commands = await asyncio.to_thread(self._laid_out, recipes, folder)
-            outcomes = await run_batch(folder, commands, self._pools)
+            try:
+                outcomes = await run_batch(folder, commands, self._pools)
+            except EngineError:
+                await asyncio.to_thread(check_writable, self._cache.root)  # a disk that is full by now is told as that
+                raise
             toolchain = await self._find_toolchain()
             builds: list[Build] = []
             failed: list[EngineError] = []

@@ -18,6 +18,8 @@ from tests.folders import nest_folders
 from tests.live_processes import processes_naming
 from tests.tools.build.tasks import EMPTY_RUN, MakeProblem, MakeTask, needs_nvcc
 
+from ridgeline.tools.build import cache
+from ridgeline.tools.build import compiler as compiler_module
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.build.interfaces import BUILDS, CBuild
 from ridgeline.tools.build.ninja_batch import BuildOutcome
@@ -329,6 +331,24 @@ void run(const float* x, float* out, void*, cudaStream_t stream) {
     assert "-gencode=arch=compute_90a,code=sm_90a" in good.flags
     assert {"run", "ridgeline_call"} <= dynamic_symbols(good.library_path)
     assert 'identifier "exqf" is undefined' in broken.reason
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+async def test_a_disk_that_fills_while_a_compiler_runs_is_told_as_that(
+    tmp_path: Path, sandbox: Sandbox, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, is_full: bool
+) -> None:
+    """Else the failure is ninja's, in the words of a shell."""
+
+    async def run_batch(*_: object) -> list[BuildOutcome]:
+        if is_full:
+            monkeypatch.setattr(cache, "LEAST_FREE_BYTES", 1 << 60)
+        raise EngineError("ninja failed (status 1): /bin/sh: echo: I/O error")
+
+    task = make_task(EMPTY_RUN)
+    monkeypatch.setattr(compiler_module, "run_batch", run_batch)
+    found = Compiler(sandbox, tmp_path / "cache", task.problem.device)
+    with pytest.raises(StorageError if is_full else EngineError, match="MiB free" if is_full else "ninja failed"):
+        await found.compile_batch([task])
 
 
 @pytest.mark.slow
