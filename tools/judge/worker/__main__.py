@@ -97,9 +97,9 @@ def failure(error: Exception, request: Request[Any]) -> RidgelineError:
     reference that ran then and fails later (out of memory, a thread that cannot start) is the machine's fault, and worth
     another attempt.
     """
-    if isinstance(request, Load):
-        return error if isinstance(error, RidgelineError) else _unforeseen(error)
     known = error if isinstance(error, RidgelineError) else as_problem(error, named_line(error))
+    if isinstance(request, Load):
+        return known if known is error else _unforeseen(error, known)
     if isinstance(known, EngineError | ContentsRefusedError):
         return known
     said = f"{messages.operation(type(request))}: {known}"
@@ -108,10 +108,9 @@ def failure(error: Exception, request: Request[Any]) -> RidgelineError:
     return EngineError(said, was_killed=known.was_killed)
 
 
-def _unforeseen(error: Exception) -> BadReferenceError:
+def _unforeseen(error: Exception, known: RidgelineError) -> RidgelineError:
     """Return what is told of an error that may be the reference's, the machine's or a defect of ours; the log has where."""
     traceback.print_exception(error)
-    known = as_problem(error, named_line(error))
     if isinstance(known, NoRoomError) or known.was_killed or place_in_reference(error):
         return known
     return BadReferenceError.of_text(f"{named_line(error)}; {NOT_IN_REFERENCE}")

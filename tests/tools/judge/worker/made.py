@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from ridgeline.tools.judge.messages import Load
 from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.domain.domain import Domain
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
 
 N_SETS = 4
 SOURCE = """
@@ -50,3 +52,17 @@ def made(names: str, inputs: str, *body: str, left_out: frozenset[str] = frozens
     )  # no process to share memory with
     book = CaseBook(reference, source, memory, **({"budget_bytes": 1 << 20} | limits))
     return Made(book, source, Domain(book, reference, source, memory, left_out=left_out))
+
+
+def loading(source: str, secret: str) -> Load:
+    """Return the request that loads a reference for a small CPU; `secret` is hexadecimal."""
+    return Load(
+        reference_source=source,
+        interface=Interface.C,
+        tolerance=PrecisionClass.FP32,
+        secret=secret,
+        call_limit_s=60.0,
+        device=DeviceKind.CPU,
+        cache_bytes=1 << 16,
+        memory_bytes=1 << 30,
+    )

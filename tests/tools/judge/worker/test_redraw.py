@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.made import SOURCE
+from tests.tools.judge.worker.made import SOURCE, loading
 
-from ridgeline.tools.judge.messages import Examine, Load, Prepare, Redraw
+from ridgeline.tools.judge.messages import Examine, Prepare, Redraw
 from ridgeline.tools.judge.replies import Graded
 from ridgeline.tools.judge.worker.judge import Judge
 from ridgeline.tools.records.error_map import Measure
-from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
 
 SECRETS = ("00" * 16, "01" * 16, "02" * 16)
 
 
 @pytest.fixture(scope="module")
 def judge() -> Judge:
-    return Judge(
-        Load(
-            reference_source=SOURCE.format(names="x", inputs="torch.randn(16, 64)", body="        return torch.sin(x)"),
-            interface=Interface.C,
-            tolerance=PrecisionClass.FP32,
-            secret=SECRETS[0],
-            call_limit_s=60.0,
-            device=DeviceKind.CPU,
-            cache_bytes=1 << 16,
-            memory_bytes=1 << 30,
-        )
-    )
+    source = SOURCE.format(names="x", inputs="torch.randn(16, 64)", body="        return torch.sin(x)")
+    return Judge(loading(source, SECRETS[0]))
 
 
 def graded(judge: Judge, trial: str, factor: float = 1.0) -> tuple[torch.Tensor, Graded]:

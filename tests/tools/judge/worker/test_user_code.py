@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.tools.judge.worker.made import loading
 
-from ridgeline.tools.judge.messages import Load
 from ridgeline.tools.judge.worker.__main__ import NOT_IN_REFERENCE, failure
 from ridgeline.tools.judge.worker.user_code import load_reference, named_line
-from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
 
 
 def test_of_torchs_error_the_frames_of_its_c_plus_plus_are_left_out() -> None:
@@ -30,16 +29,7 @@ def test_an_error_that_no_line_of_the_reference_raised_is_told_as_one_to_report(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Else a defect of the judge is the user's fault: exit code 2, and nothing in the log."""
-    load = Load(
-        reference_source="",
-        interface=Interface.C,
-        tolerance=PrecisionClass.FP32,
-        secret="00",
-        call_limit_s=1.0,
-        device=DeviceKind.CPU,
-        cache_bytes=1,
-        memory_bytes=1,
-    )
+    load = loading("", "00")
     with pytest.raises(KeyError) as ours:
         _ = {}["trials"]
     assert str(failure(ours.value, load)) == f"reference.py: KeyError: 'trials'; {NOT_IN_REFERENCE}"
