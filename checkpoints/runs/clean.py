@@ -70,8 +70,6 @@ def _newest_of_each(runs: list[StoredRun], keep: int) -> list[StoredRun]:
 def remove_run(run_dir: Path) -> None:
     """Remove one run folder with all its files.
 
-    The folder is locked and renamed first, so that no process begins to use a half-removed run.
-
     Raises:
         RunError: the folder is no run's, or a process holds it.
         StorageError: the folder cannot be removed.
@@ -79,8 +77,20 @@ def remove_run(run_dir: Path) -> None:
     if not (run_dir / FILE_NAME).is_file():
         raise RunError(f"{run_dir}: not a run folder (no {FILE_NAME}); nothing removed")
     with lock_run(run_dir):
-        doomed = run_dir.with_name(f".removed-{run_dir.name}-{os.getpid()}")
-        with storage_errors(run_dir):
-            os.rename(run_dir, doomed)
-        with storage_errors(doomed):
-            shutil.rmtree(doomed)
+        remove_held(run_dir)
+
+
+def remove_held(run_dir: Path) -> None:
+    """Remove the folder of a run whose lock the caller holds.
+
+    It is renamed first. So no process begins to use a half-removed run, and none that reads it can add a file of SQLite's
+    meanwhile, which would keep the folder.
+
+    Raises:
+        StorageError: the folder cannot be removed.
+    """
+    doomed = run_dir.with_name(f".removed-{run_dir.name}-{os.getpid()}")
+    with storage_errors(run_dir):
+        os.rename(run_dir, doomed)
+    with storage_errors(doomed):
+        shutil.rmtree(doomed)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.runs.clean import remove_held
 from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.models.later_replies import Waiting
 from ridgeline.graph.models.pool import ModelPool
@@ -86,7 +86,8 @@ async def hold(
         except InputError:
             if is_new and (context is None or context.described_target is None):
                 # a mistake found before anything was measured leaves nothing to resume
-                await asyncio.to_thread(shutil.rmtree, search.run_dir, ignore_errors=True)
+                with contextlib.suppress(StorageError):
+                    await asyncio.to_thread(remove_held, search.run_dir)
             raise
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
+import os
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -212,6 +214,22 @@ class RefusingEngine(MemoryEngine):
 
 
 async def test_reference_that_raises_leaves_no_run_folder(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match="ZeroDivisionError"):
+        await run_search(options(tmp_path), engine=RefusingEngine(), models=[ScriptedModel()])
+    assert not (tmp_path / "run").exists()
+
+
+async def test_who_reads_a_refused_search_while_its_folder_is_removed_does_not_keep_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove_folder = os.rmdir
+
+    def read_just_before(folder: Any, **options: Any) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (tmp_path / "run" / "archive.sqlite-shm").touch()  # as SQLite does, by the run's path
+        remove_folder(folder, **options)
+
+    monkeypatch.setattr(os, "rmdir", read_just_before)
     with pytest.raises(ProblemError, match="ZeroDivisionError"):
         await run_search(options(tmp_path), engine=RefusingEngine(), models=[ScriptedModel()])
     assert not (tmp_path / "run").exists()
