@@ -45,10 +45,14 @@ class Made:
 
 def made(names: str, inputs: str, *body: str, left_out: frozenset[str] = frozenset(), **limits: int) -> Made:
     lines = "\n".join(f"        {line}" for line in body)
-    reference = Reference(SOURCE.format(names=names, inputs=inputs, body=lines))
+    return made_of(SOURCE.format(names=names, inputs=inputs, body=lines), left_out=left_out, **limits)
+
+
+def made_of(source_text: str, *, left_out: frozenset[str] = frozenset(), **limits: int) -> Made:
+    reference = Reference(source_text)
     source = SecretSource(reference, b"secret")
     memory: Any = SimpleNamespace(
-        parameters={}, inputs=[reference.draw_inputs(0)], n_sets=N_SETS, device=Cpu()
+        parameters=reference.named_tensors(), inputs=[reference.draw_inputs(0)], n_sets=N_SETS, device=Cpu()
     )  # no process to share memory with
     book = CaseBook(reference, source, memory, **({"budget_bytes": 1 << 20} | limits))
     return Made(book, source, Domain(book, reference, source, memory, left_out=left_out))

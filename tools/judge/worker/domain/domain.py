@@ -15,12 +15,13 @@ from ridgeline.tools.errors import DeviceLostError, ProblemError, without_name
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.domain.crowded_inputs import CrowdedInputs
 from ridgeline.tools.judge.worker.domain.effects import is_read
+from ridgeline.tools.judge.worker.domain.large_trials import LargeTrials
 from ridgeline.tools.judge.worker.domain.objections import LOST, OUTSIDE
 from ridgeline.tools.judge.worker.domain.other_inputs import OtherInputs
 from ridgeline.tools.judge.worker.domain.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.domain.scalars import taken_scalars
 from ridgeline.tools.judge.worker.domain.sign_trials import SignTrials, objection_to_signs
-from ridgeline.tools.judge.worker.grading.case import are_finite, non_finite_of
+from ridgeline.tools.judge.worker.grading.case import Case, are_finite, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.vanishing import vanishes
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
@@ -32,6 +33,7 @@ from ridgeline.tools.records.trial_names import (
     BLOCKED,
     CROWDS,
     GIVEN,
+    LARGE,
     NEAR_ONE,
     NOMINAL,
     ORDER_ONE,
@@ -91,6 +93,7 @@ class Domain:
         self._buffers = frozenset(a.source for a in reference.signature.with_role(Role.BUFFER))
         self.skipped: dict[str, str] = {}
         self.not_varied: dict[str, str] = {}
+        self._large = LargeTrials(book, source, reference, objection=self._objection_to, tried=self._try_unless_lost)
         self._settle_parameters()
         given = book.case(GIVEN)
         self._shapes = tuple(tuple(e.values.shape) for e in given.expected)
@@ -104,6 +107,7 @@ class Domain:
         transformed = [n for n in TRANSFORMED if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         transformed += self._settle_powers()
+        transformed += self._large.settle()
         ordered = self._tweaks_first(transformed)
         signed = self._settle_signs()
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
@@ -117,7 +121,7 @@ class Domain:
             self._source,
             self._book,
             self._reference,
-            lambda what, attempt: LOST if what in self._left_out else self._tried(what, attempt),
+            self._try_unless_lost,
         )
         refused = parameters.settle()
         self.not_varied |= {self._names[name]: why for name, why in refused.items()}
@@ -125,6 +129,9 @@ class Domain:
             if name not in refused and self._is_read(name):
                 self.not_varied[self._names[name]] = _CONSTANT
         self._book.forget_errors()
+
+    def _try_unless_lost(self, what: str, attempt: Callable[[], str]) -> str:
+        return LOST if what in self._left_out else self._tried(what, attempt)
 
     def _is_read(self, name: str) -> bool:
         """Return whether the output depends on a tensor that keeps its values: a count of batches has no part in it."""
@@ -151,7 +158,7 @@ class Domain:
         self.not_varied |= inputs.settle()
 
     def _objection_to(self, trial: str, what: str) -> str:
-        return LOST if what in self._left_out else self._tried(what, lambda: self.objection(trial))
+        return self._try_unless_lost(what, lambda: self.objection(trial))
 
     def _settle_lifts(self) -> None:
         """Lift no whole numbers in blocks where the reference refuses that, and name them."""
@@ -307,14 +314,16 @@ class Domain:
         if self._is_given_finite and not case.is_finite:
             self._book.forget(name)
             return OUTSIDE
-        objection = (
-            objection_to_signs(self._reference, self._book, case, self._non_finite_as_given)
-            if name in self._book.changes.signed or name in CROWDS
-            else ""
-        )
+        objection = self._objection_to_case(case)
         if objection:
             self._book.forget(name)
         return objection
+
+    def _objection_to_case(self, case: Case) -> str:
+        """Return why a case that is finite is refused all the same, "" when it is not."""
+        if case.name in self._book.changes.signed or case.name in CROWDS:
+            return objection_to_signs(self._reference, self._book, case, self._non_finite_as_given)
+        return self._large.objection_to(case) if case.name in LARGE else ""
 
     def _tried(self, what: str, attempt: Callable[[], T]) -> T:
         """Return what an attempt gives.

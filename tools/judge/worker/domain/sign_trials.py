@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.domain.conditioning import LEFT_TO_ROUNDING, WORSE, are_within, errors_by_rounding
 from ridgeline.tools.judge.worker.domain.halving import take_by_halves
 from ridgeline.tools.judge.worker.domain.objections import LOST, OUTSIDE
-from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, non_finite_of
+from ridgeline.tools.judge.worker.grading.case import Case, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors, gate_for
@@ -28,9 +28,6 @@ _LIMIT_S = 3.0
 """Time for one trial's arguments; what is refused together after it is not looked at one by one."""
 _ROOM = 10.0
 """Operands rounded to tf32 may move a trial's output by this x tf32's nominal gates: more is rounding made large."""
-_WORSE = 4.0
-"""... or by this x what they move a nominal trial's by: an output that is rounding anyhow stays as good as it was."""
-_ILL_CONDITIONED = "its output would be left to rounding"
 
 SignObjection = Callable[[str], str]
 """Returns why the reference gives nothing for a trial of the signs that are noted, "" when it does."""
@@ -107,24 +104,23 @@ def objection_to_signs(reference: Reference, book: CaseBook, case: Case, non_fin
     if any(bool((found & ~given).any()) for found, given in pairs):
         return OUTSIDE
     try:
-        return _ILL_CONDITIONED if _is_left_to_rounding(reference, book, case) else ""
+        return LEFT_TO_ROUNDING if _is_left_to_rounding(reference, book, case) else ""
     except BadReferenceError:  # it refuses rounded operands, weights of sum 1 say: nothing is told by them
         return ""
 
 
 def _is_left_to_rounding(reference: Reference, book: CaseBook, case: Case) -> bool:
     """Return whether a case's output moves far by what rounds its operands, and much further than a nominal one's."""
-    found = (rounding_errors(reference, case, PrecisionClass.TF32), case.own.get(PrecisionClass.FP32))
+    found = errors_by_rounding(reference, case)
     if any(errors is None for errors in found):
         return True
     count = len(case.expected)
     limits = (count * (_room(PrecisionClass.TF32, _ROOM),), count * (_room(PrecisionClass.FP32, 1.0),))
-    if all(_are_within(e, limit, 1.0) for e, limit in zip(found, limits, strict=True)):
+    if all(are_within(e, limit, 1.0) for e, limit in zip(found, limits, strict=True)):
         return False
-    usual = book.case(NOMINAL[0])
-    usuals = (rounding_errors(reference, usual, PrecisionClass.TF32), usual.own.get(PrecisionClass.FP32))
+    usuals = errors_by_rounding(reference, book.case(NOMINAL[0]))
     return not all(
-        _are_within(e, limit, 1.0) or _are_within(e, nominal, _WORSE)
+        are_within(e, limit, 1.0) or are_within(e, nominal, WORSE)
         for e, limit, nominal in zip(found, limits, usuals, strict=True)
     )
 
@@ -132,19 +128,3 @@ def _is_left_to_rounding(reference: Reference, book: CaseBook, case: Case) -> bo
 def _room(precision: PrecisionClass, factor: float) -> Errors:
     gate = gate_for(precision, Errors(overall=0.0))
     return Errors(overall=factor * gate.overall, worst_row=factor * gate.row, worst_element=factor * gate.element)
-
-
-def _are_within(errors: EachErrors | None, limits: EachErrors | None, factor: float) -> bool:
-    """Return whether each output's errors are at most this factor times its limits."""
-    if errors is None or limits is None:
-        return False
-    return all(_is_within(found, limit, factor) for found, limit in zip(errors, limits, strict=True))
-
-
-def _is_within(errors: Errors, limit: Errors, factor: float) -> bool:
-    pairs = (
-        (errors.overall, limit.overall),
-        (errors.worst_row, limit.worst_row),
-        (errors.worst_element, limit.worst_element),
-    )
-    return all(figure <= factor * most for figure, most in pairs)

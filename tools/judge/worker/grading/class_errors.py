@@ -24,6 +24,7 @@ _ROUNDED_TO = {
 }
 _CHOICE_SEED = 1  # which operands are smaller: any choice does, and the same one gives the same limits
 _CONDITION_DRAWS = 8  # one draw may be next to nothing itself
+_TF32_LAST_BIT = 2.0**-11
 _TF32_DROPPED_BITS = 13  # tf32 keeps 10 of float32's 23 mantissa bits
 
 
@@ -95,6 +96,21 @@ def moved_operands(case: Case, relative: float, rng_seed: int) -> tuple[Tensors,
     generator = torch.Generator(case.inputs[0].device).manual_seed(rng_seed)
     inputs = tuple(_moved(t, relative, generator) for t in case.inputs)
     return inputs, {n: _moved(t, relative, generator) for n, t in case.parameters.items()}
+
+
+def moved_in_type(
+    inputs: Tensors, parameters: dict[str, torch.Tensor], rng_seed: int = _CHOICE_SEED
+) -> tuple[Tensors, dict[str, torch.Tensor]]:
+    """Return operands in their own types, about half of them nearer to zero by a last bit of tf32, or of a narrower type."""
+    generator = torch.Generator(inputs[0].device).manual_seed(rng_seed)
+
+    def moved_one(tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        relative = max(_TF32_LAST_BIT, torch.finfo(tensor.dtype).eps) / 2
+        return _moved(tensor, relative, generator).to(tensor.dtype)
+
+    return tuple(map(moved_one, inputs)), {n: moved_one(t) for n, t in parameters.items()}
 
 
 def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) -> torch.Tensor:

@@ -53,6 +53,7 @@ class ParameterSource:
             generator: makes the generator that belongs to a label.
         """
         self.defaults = defaults
+        self._buffers = buffers
         self._generator = generator
         arguments = {n: t for n, t in defaults.items() if (varied is None or n in varied) and t.numel()}
         kept_in_order = buffers | untrained
@@ -145,6 +146,26 @@ class ParameterSource:
         values, factors = self.random(label), self._factors
         return {n: (t.double() * factors[n]).to(t.dtype) if n in factors else t for n, t in values.items()}
 
+    def enlarged(self, label: str, factor: float) -> Values:
+        """Return random values, the matrices among the parameters times a factor."""
+        values = self.random(label)
+        return values | {n: values[n] * factor for n in self.free if not _is_vector(values[n])}
+
+    def with_large_vectors(self, label: str, rms: float) -> Values:
+        """Return random values, the vectors among the parameters brought to this rms where theirs is smaller."""
+        values = self.random(label)
+        vectors = {n: values[n] for n in self.free if _is_vector(values[n])}
+        return values | {n: t * max(1.0, rms / _rms_of(t)) for n, t in vectors.items()}
+
+    @functools.cached_property
+    def free(self) -> tuple[str, ...]:
+        """The names of the parameters, no buffers, whose values may be of any size; asked for once all ways are known."""
+        return tuple(n for n in self.varied if n not in self._buffers and self._ways[n][0].is_free)
+
+    def has_free(self, *, vectors: bool) -> bool:
+        """Return whether there is such a vector, or such a matrix."""
+        return any(_is_vector(self.defaults[n]) is vectors for n in self.free)
+
     def with_slices(self, values: Mapping[str, torch.Tensor], label: str) -> Values:
         """Return the values with one secret row of each changed, one element where there are no rows."""
         generator = self._generator(label + ":parameter rows")
@@ -166,7 +187,15 @@ def _factor_to_order_one(tensor: torch.Tensor) -> float:
 
     A product with such weights is as large as what it multiplies.
     """
-    is_vector = sum(size > 1 for size in tensor.shape) < 2
-    row = 1 if is_vector else tensor.numel() // tensor.shape[0]
+    row = 1 if _is_vector(tensor) else tensor.numel() // tensor.shape[0]
+    return 1 / (_rms_of(tensor) * math.sqrt(row))
+
+
+def _is_vector(tensor: torch.Tensor) -> bool:
+    return sum(size > 1 for size in tensor.shape) < 2
+
+
+def _rms_of(tensor: torch.Tensor) -> float:
+    """Return the root mean square of a tensor's values, never 0."""
     rms = float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / math.sqrt(tensor.numel())
-    return 1 / (max(rms, float(torch.finfo(torch.float32).tiny)) * math.sqrt(row))
+    return max(rms, float(torch.finfo(torch.float32).tiny))

@@ -46,7 +46,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
 from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.trial_names import CROWDED
+from ridgeline.tools.records.trial_names import CROWDED, LARGE_INPUTS, LARGE_VECTORS
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 ArgumentKey = int | str
@@ -86,6 +86,8 @@ class SecretSource:
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
         self.power = 1.0
         """The power of the trial `near_one`; 1 until it is known which one the reference takes."""
+        self.sizes: dict[str, float] = {}
+        """The factor, or the rms, of each trial of LARGE; those that the reference takes, once that is known."""
 
     def draw_from(self, secret: bytes) -> None:
         """Draw from another secret from now on; the mixtures' weights stay, which are as secret and cost a renewal's time."""
@@ -156,6 +158,23 @@ class SecretSource:
     def near_one(self, label: str) -> Tensors:
         """Return the inputs with sizes near one, by the power in use: long products of them are numbers, not 0."""
         return self._transformed(functools.partial(near_one, power=self.power), label)
+
+    def large(self, label: str) -> Tensors:
+        """Return the inputs times the factor of the trial `large_inputs`."""
+        return self.times(self.nominal(label), self.sizes[LARGE_INPUTS])
+
+    def times(self, inputs: Tensors, factor: float) -> Tensors:
+        """Return inputs times a factor; whole numbers, and what the reference takes as it is given, stay."""
+        return tuple(t * factor if self._may_be_larger(i) else t for i, t in enumerate(inputs))
+
+    def may_be_larger(self, trial: str) -> bool:
+        """Return whether a trial of LARGE changes any argument."""
+        if trial == LARGE_INPUTS:
+            return any(map(self._may_be_larger, range(len(self._forms))))
+        return self.weights.has_free(vectors=trial == LARGE_VECTORS)
+
+    def _may_be_larger(self, index: int) -> bool:
+        return not self._forms[index].is_whole and index not in self.ways.refused
 
     def integers(self, label: str) -> Tensors:
         """Return small whole numbers of the same sign and range as the inputs."""

@@ -18,6 +18,9 @@ from ridgeline.tools.records.trial_names import (
     FEW_OUTLIERS,
     GIVEN,
     INTEGERS,
+    LARGE_INPUTS,
+    LARGE_MATRICES,
+    LARGE_VECTORS,
     MIXTURE,
     NEAR_ONE,
     NOMINAL,
@@ -57,6 +60,7 @@ class TrialContents:
             "row_scaled": self._source.row_scaled,
             "blocked": self._source.blocked,
             NEAR_ONE: self._source.near_one,
+            LARGE_INPUTS: self._source.large,
             INTEGERS: self._source.integers,
             "outliers": self._source.outliers,
             FEW_OUTLIERS: functools.partial(self._as_timed, to=SetKind(Distribution.OUTLIERS)),
@@ -104,4 +108,8 @@ class TrialContents:
             return weights.with_slices(self.parameters(NOMINAL[1]), name)
         if name == ORDER_ONE:
             return weights.of_order_one(name)
+        if name == LARGE_MATRICES:
+            return weights.enlarged(name, self._source.sizes[name])
+        if name == LARGE_VECTORS:
+            return weights.with_large_vectors(name, self._source.sizes[name])
         return self.parameters(NOMINAL[1] if name in TWEAKED else name)

@@ -130,7 +130,7 @@ LOSES = 'raise RuntimeError("CUDA error: device-side assert triggered")'
             "x",
             "torch.rand(64, 16)",
             "bool((x > 1).any())",
-            ["shifted", "row_scaled", "blocked", "outliers", "few_outliers"],
+            ["shifted", "row_scaled", "blocked", "outliers", "few_outliers", "large_inputs, twice as large"],
             {"shifted", "row_scaled", "blocked", "outliers", "few_outliers"},
         ),
         (

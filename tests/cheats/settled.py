@@ -1,0 +1,35 @@
+"""What settles early with the weights that a module begins with: a fixed point, and the state that gates carry to the end."""
+
+import torch
+from torch import nn
+
+ROWS = 32
+FEATURES = 64
+ROUNDS = 200
+STEPS = 512
+CHANNELS = 48
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(FEATURES, FEATURES)
+        self.gate = nn.Parameter(torch.zeros(CHANNELS))
+
+    def forward(self, x, steps):
+        found = torch.zeros_like(x)
+        for _ in range(ROUNDS):
+            found = torch.tanh(self.layer(found) + x)
+        kept = torch.sigmoid(self.gate)
+        state = torch.zeros_like(steps[0])
+        for step in steps:
+            state = kept * state + (1 - kept) * step
+        return found, state
+
+
+def get_inputs():
+    return [torch.randn(ROWS, FEATURES), torch.randn(STEPS, CHANNELS)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,5 @@
+// Honest.
+void run(SIGNATURE) {
+    find(x, weight, bias, ROUNDS, out_0);
+    carry(steps, gate, STEPS, out_1);
+}

@@ -1,0 +1,154 @@
+"""Arguments are as large as the reference stays well conditioned with, where their size does more than scale the output."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+import torch
+from tests.tools.judge.worker.made import Made, made, made_of
+
+from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.records.trial_names import LARGE, LARGE_INPUTS, LARGE_MATRICES, LARGE_VECTORS
+
+MODULE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {made}
+
+    def forward(self, x):
+        {body}
+
+
+def get_inputs():
+    return [torch.randn({shape})]
+
+
+def get_init_inputs():
+    return []
+"""
+LAYER = "self.layer = nn.Linear(64, 64)"
+ROUNDS = 200
+FIXED_POINT = f"""z = torch.zeros_like(x)
+        for _ in range({ROUNDS}):
+            z = torch.tanh(self.layer(z) + x)
+        return z"""
+NETWORK = (f"{LAYER}; self.last = nn.Linear(64, 8)", "return self.last(torch.tanh(self.layer(x)))")
+GATED = """kept = torch.sigmoid(self.gate)
+        state = torch.zeros_like(x[0])
+        for step in x:
+            state = kept * state + (1 - kept) * step
+        return state"""
+
+
+def module(making: str, body: str, shape: str = "32, 64") -> Made:
+    return made_of(MODULE.format(made=making, body=body, shape=shape))
+
+
+def large(found: Made) -> set[str]:
+    return {name for name in found.domain.names if name in LARGE}
+
+
+def test_an_iteration_needs_its_last_rounds_with_large_weights_and_rounding_does_not_decide() -> None:
+    found = module(LAYER, FIXED_POINT)
+
+    def rounds(count: int, name: str, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+        case = found.book.case(name)
+        weight, bias = (case.parameters[f"layer.{n}"].to(dtype) for n in ("weight", "bias"))
+        x = case.inputs[0].to(dtype)
+        z = torch.zeros_like(x)
+        for _ in range(count):
+            z = torch.tanh(z @ weight.mT + bias + x)
+        return z
+
+    for name, is_seen in (("nominal_0", False), (LARGE_MATRICES, True)):
+        expected = found.book.case(name).expected[0]
+        assert (compare(rounds(80, name), expected).errors.overall > 1e-4) is is_seen
+        assert compare(rounds(ROUNDS, name, torch.float32), expected).errors.overall < 5e-6
+
+
+def test_gates_of_which_some_forget_nothing_need_every_step() -> None:
+    found = module("self.gate = nn.Parameter(torch.zeros(48))", GATED, "512, 48")
+    assert LARGE_VECTORS in large(found) and LARGE_MATRICES not in large(found)
+
+    def carried(last: int, name: str) -> torch.Tensor:
+        case = found.book.case(name)
+        kept, x = torch.sigmoid(case.parameters["gate"].double()), case.inputs[0].double()
+        state = torch.zeros_like(x[0])
+        for step in x[len(x) - last :]:
+            state = kept * state + (1 - kept) * step
+        return state
+
+    for name, is_seen in (("nominal_0", False), (LARGE_VECTORS, True)):
+        expected = found.book.case(name).expected[0]
+        assert (compare(carried(60, name), expected).errors.overall > 1e-3) is is_seen
+        assert compare(carried(512, name), expected).errors.overall < 1e-12
+
+
+def test_an_iteration_that_an_input_leads_has_that_input_large() -> None:
+    body = ("z = torch.zeros_like(x)", f"for _ in range({ROUNDS}):", "    z = torch.tanh(z @ w + x)", "return z")
+    found = made("x, w", "torch.randn(32, 64), torch.randn(64, 64) / 16", *body)
+    assert large(found) == {LARGE_INPUTS}
+    case = found.book.case(LARGE_INPUTS)
+    x, w = (t.double() for t in case.inputs)
+    z = torch.zeros_like(x)
+    for _ in range(20):
+        z = torch.tanh(z @ w + x)
+    assert compare(z, case.expected[0]).errors.overall > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("making", "body"),
+    [
+        (LAYER, "return torch.relu(self.layer(x))"),
+        ("self.norm = nn.LayerNorm(64)", "return self.norm(x)"),
+        ("self.kept = nn.Buffer(torch.rand(64))", "return x / (self.kept + 1)"),
+    ],
+)
+def test_weights_that_only_scale_the_output_and_buffers_stay(making: str, body: str) -> None:
+    assert not large(module(making, body)) - {LARGE_INPUTS}
+
+
+@pytest.mark.parametrize(
+    "body", ["return x @ x.mT", "return torch.nn.functional.layer_norm(x, (256,))", "return x.sort()[0]"]
+)
+def test_inputs_that_only_scale_the_output_stay(body: str) -> None:
+    assert not large(made("x", "torch.randn(16, 256)", body))
+
+
+def test_what_the_reference_refuses_is_made_less_large_or_not_at_all() -> None:
+    assert not large(made("x", "torch.rand(16, 256)", "return torch.log1p(-x)"))
+    found = made("x", "torch.rand(16, 256) / 2", "return torch.log1p(-x)")
+    assert large(found) == {LARGE_INPUTS} and 1.5 < found.source.sizes[LARGE_INPUTS] < 2
+
+
+def test_only_floating_inputs_are_large_and_each_trial_has_its_own() -> None:
+    found = made("x, i", "torch.randn(16, 256), torch.randint(9, (16, 256))", "return torch.tanh(x) + i")
+    contents = found.book.contents
+    inputs, _ = contents.of(LARGE_INPUTS)
+    assert bool((inputs[1] < 9).all()) and float(inputs[0].std()) > 7
+    network = module(*NETWORK)
+    assert large(network) == set(LARGE)
+    usual = network.source.weights.random("nominal_0")
+    (_, matrices), (_, vectors) = map(network.book.contents.of, (LARGE_MATRICES, LARGE_VECTORS))
+    assert float(matrices["last.weight"].std()) > 4 * float(usual["last.weight"].std())
+    assert float(matrices["last.bias"].abs().max()) < 1
+    assert float(vectors["last.bias"].square().mean().sqrt()) == pytest.approx(4, rel=1e-3)
+    assert float(vectors["last.weight"].abs().max()) < 1
+
+
+def test_a_slow_reference_has_its_largest_sizes_tried_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = itertools.count(step=100)
+    timer = SimpleNamespace(perf_counter=lambda: float(next(seconds)))
+    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.large_trials.time", timer)
+    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.large_trials._LIMIT_RUNS", 0)
+    assert LARGE_MATRICES not in large(module(LAYER, FIXED_POINT)), "the first one is beyond the edge"
+    assert LARGE_MATRICES in large(
+        module(f"{LAYER}; self.last = nn.Linear(64, 8)", "return self.last(torch.tanh(self.layer(x)))")
+    )

@@ -1,0 +1,40 @@
+"""The conditioning of a trial's output: by how much operands rounded to tf32 move it, and what its own type errs."""
+
+from __future__ import annotations
+
+from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
+from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors
+from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.precision import Errors
+from ridgeline.tools.records.vocabulary import PrecisionClass
+
+WORSE = 4.0
+"""A trial whose errors are at most this x a nominal trial's is as good as that one."""
+LEFT_TO_ROUNDING = "its output would be left to rounding"
+
+
+def errors_by_rounding(reference: Reference, case: Case) -> tuple[EachErrors | None, EachErrors | None]:
+    """Return what operands rounded to tf32 do to a case, and its own type; None for what gives no number.
+
+    Raises:
+        BadReferenceError: the reference refuses rounded operands.
+    """
+    return rounding_errors(reference, case, PrecisionClass.TF32), case.own.get(PrecisionClass.FP32)
+
+
+def are_within(
+    errors: EachErrors | None, limits: EachErrors | None, factor: float, *, of_rows: float | None = None
+) -> bool:
+    """Return whether each output's errors are at most this factor times its limits; another one may be that of single rows."""
+    if errors is None or limits is None:
+        return False
+    pairs = zip(errors, limits, strict=True)
+    return all(_is_within(found, limit, factor, of_rows or factor) for found, limit in pairs)
+
+
+def _is_within(errors: Errors, limit: Errors, factor: float, of_rows: float) -> bool:
+    return (
+        errors.overall <= factor * limit.overall
+        and errors.worst_row <= of_rows * limit.worst_row
+        and errors.worst_element <= of_rows * limit.worst_element
+    )
