@@ -44,6 +44,8 @@ TRICKS: tuple[Trick, ...] = (
           "nothing: it must pass", c("uneven_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of all rounds of a propagation, and of padding wherever it lies",
           "nothing: it must pass", c("spread_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of a power iteration between rows and columns, and of spreading over neighbours",
+          "nothing: it must pass", c("apart_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of an iteration to a fixed point, and of a recurrence with gates",
           "nothing: it must pass", c("settled_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of plain loops: products, exponentials, a loss, standardised rows, running products",

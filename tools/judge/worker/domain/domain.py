@@ -30,6 +30,7 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.problem import WholeRange
 from ridgeline.tools.records.trial_names import (
     ALONE,
+    APART,
     BLOCKED,
     CROWDS,
     GIVEN,
@@ -104,7 +105,8 @@ class Domain:
         self._settle_inputs()
         self._settle_mixtures()
         self._settle_lifts()
-        transformed = [n for n in TRANSFORMED if self._takes_trial(n)]
+        there_are = [n for n in TRANSFORMED if n != APART or source.may_be_apart]
+        transformed = [n for n in there_are if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         transformed += self._settle_powers()
         transformed += self._large.settle()
@@ -161,12 +163,12 @@ class Domain:
         return self._try_unless_lost(what, lambda: self.objection(trial))
 
     def _settle_lifts(self) -> None:
-        """Lift no whole numbers in blocks where the reference refuses that, and name them."""
-        lifts = self._source.lifts
-        if lifts and (why := self._objection_to(BLOCKED, f"{BLOCKED}, whole numbers too")):
-            self._source.lifts = {}
-            self._book.forget(BLOCKED)
-            self.skipped |= {f"{BLOCKED} {self._reference.input_names[i]}": why for i in lifts}
+        """Lift no whole numbers in blocks where the reference refuses that, nor bring them near their rows, and name them."""
+        for trial, changed in ((BLOCKED, self._source.lifts), (APART, self._source.near)):
+            if changed and (why := self._objection_to(trial, f"{trial}, whole numbers too")):
+                self.skipped |= {f"{trial} {self._reference.input_names[i]}": why for i in changed}
+                changed.clear()
+                self._book.forget(trial)
 
     def _settle_crowds(self, trial: str) -> bool:
         """Find out which inputs may be mostly one of their numbers, name the others, and return whether any may."""

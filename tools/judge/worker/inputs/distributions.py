@@ -18,7 +18,7 @@ import torch
 
 from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.inputs.lifts import lift_blocks, lift_whole
+from ridgeline.tools.judge.worker.inputs.lifts import lift_blocks, lift_whole, may_be_apart, set_apart
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS
 from ridgeline.tools.judge.worker.inputs.structure import (
     has_structural_zeros,
@@ -35,6 +35,8 @@ from ridgeline.tools.records.trial_names import CROWDS
 
 _SHARE, _MOST = 8, 4
 """One in _SHARE of the sets, _MOST at most: the reference's time is that of nominal contents."""
+_APART = 1 / 4
+"""Of the sets that are lifted in blocks: as in the trial `apart`."""
 _OUTLIER_ROWS = 4
 """Rows that get an outlier, of sixteen times as many or more: exponentials of the rest of such a row are denormal."""
 
@@ -197,8 +199,10 @@ def _scale_rows(view: torch.Tensor, traits: Traits, generator: torch.Generator) 
 def _lift_blocks(view: torch.Tensor, traits: Traits, generator: torch.Generator) -> None:
     if traits.is_symmetric:
         view.copy_(along_a_line(view, generator))
-    else:
-        lift_blocks(view, generator, rms=traits.rms, has_negative=traits.low < 0, has_zeros=traits.has_zeros)
+        return
+    is_apart = may_be_apart(view.shape) and bool(torch.rand((), generator=generator, device=generator.device) < _APART)
+    lift = set_apart if is_apart else lift_blocks
+    lift(view, generator, rms=traits.rms, has_negative=traits.low < 0, has_zeros=traits.has_zeros)
 
 
 def _make_whole(view: torch.Tensor, traits: Traits, generator: torch.Generator) -> None:

@@ -19,10 +19,13 @@ _ROW_RUNS = (8, 16)  # where there are as many rows
 _COLUMN_RUNS = (2, 4)
 _COMBS = 1 / 2  # of the runs of columns: with a stride
 _AT_HOME = 1 / 2  # of the sets, of square matrices
+_GROUPS = (4, 8)
+_SIZES = (0.9, 1.1)  # of a group over another's: one of them leads by little
 _TEETH = 8  # places of a comb, at least
 _LEAST_STRIDE = 1 / 3  # as a power of the longest
 _OF_POWERS = 3 / 4  # of the strides: a power of two, as lanes, threads and channels are
 _LIFTS = (3.0, 9.0)  # times the rms: of a favoured run of columns, and of one column beside that
+_REACH = 64  # of a range: how far a number lies from its row's place
 _NEAR = 1024  # whole numbers are lifted to within this part of their distance from the end
 _OWN_SPIKES = 1 / 4  # of the runs of rows
 
@@ -39,6 +42,51 @@ def blocked(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     has_zeros = has_structural_zeros(tensor)
     lift_blocks(changed, generator, rms=rms_of(tensor), has_negative=bool((tensor < 0).any()), has_zeros=has_zeros)
     return changed
+
+
+def may_be_apart(shape: torch.Size) -> bool:
+    """Return whether a tensor has rows and columns for some groups of either."""
+    return len(shape) > 1 and min(shape[-2:]) >= _GROUPS[1]
+
+
+def may_link_rows(shape: torch.Size) -> bool:
+    """Return whether a tensor of whole numbers has rows enough to be near some of them alone."""
+    return len(shape) > 1 and shape[-2] >= _REACH
+
+
+def apart(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return the tensor with groups that share hardly a column: see `set_apart`. Masks and symmetric matrices stay."""
+    if not may_be_apart(tensor.shape) or is_binary(tensor) or is_symmetric(tensor):
+        return tensor
+    changed = tensor.clone()
+    has_zeros = has_structural_zeros(tensor)
+    set_apart(changed, generator, rms=rms_of(tensor), has_negative=bool((tensor < 0).any()), has_zeros=has_zeros)
+    return changed
+
+
+def set_apart(
+    view: torch.Tensor, generator: torch.Generator, *, rms: float, has_negative: bool, has_zeros: bool
+) -> None:
+    """Lower, in each of a few runs of rows of every matrix, all columns but a run of its own, in place.
+
+    The runs are of nearly one length. What is made of positive numbers, or by a sigmoid or an exponential, falls into
+    groups that hardly touch each other: a power iteration mixes slowly, also where it goes to and fro between rows and
+    columns. Zeros that are structure stay.
+    """
+    count, width = view.shape[-2:]
+    least, most = _LIFTS
+    was_zero = view == 0 if has_zeros else None
+    fewest, many = _GROUPS
+    n_groups = int(torch.randint(fewest, many + 1, (), generator=generator, device=generator.device))
+    drawn = torch.rand(2, n_groups, generator=generator, device=generator.device, dtype=torch.float64)
+    sizes = drawn[0] * (_SIZES[1] - _SIZES[0]) + _SIZES[0]
+    ends = [0.0, *(sizes.cumsum(0) / sizes.sum()).tolist()]
+    for (begin, end), times in zip(pairwise(ends), drawn[1].tolist(), strict=True):
+        rows = view[..., round(begin * count) : round(end * count), :]
+        for others in (slice(round(begin * width)), slice(round(end * width), width)):
+            _push(rows[..., others], -1, least + (most - least) * times, rms, has_negative=has_negative)
+    if was_zero is not None:
+        view[was_zero] = 0
 
 
 def lift_blocks(
@@ -118,6 +166,19 @@ def lift_whole(view: torch.Tensor, generator: torch.Generator, *, ends: tuple[in
     flat.scatter_(-1, kept, numbers)
     if flat.data_ptr() != view.data_ptr():
         view.copy_(flat.view(view.shape))
+
+
+def near_their_rows(tensor: torch.Tensor, generator: torch.Generator, *, ends: tuple[int, int]) -> torch.Tensor:
+    """Return whole numbers within their range that lie near their row's place: links between neighbours alone, as of a ring.
+
+    Drawn ones link every place with any other, so that what spreads over them has spread after a few rounds.
+    """
+    low, high = ends
+    count, span = tensor.shape[-2], high - low + 1
+    reach = max(1, span // _REACH)
+    drawn = torch.randint(-reach, reach + 1, tensor.shape, generator=generator, device=generator.device)
+    rows = torch.arange(count, device=tensor.device).unsqueeze(-1)
+    return (low + (rows * span // count + drawn) % span).to(tensor.dtype)
 
 
 def lifted_whole(tensor: torch.Tensor, generator: torch.Generator, *, ends: tuple[int, int]) -> torch.Tensor:

@@ -22,7 +22,14 @@ from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.inputs.crowds import ways_to_crowd
 from ridgeline.tools.judge.worker.inputs.distributions import Distributed, SetKind, Traits
 from ridgeline.tools.judge.worker.inputs.input_ways import Change, InputWays
-from ridgeline.tools.judge.worker.inputs.lifts import blocked, lifted_whole
+from ridgeline.tools.judge.worker.inputs.lifts import (
+    apart,
+    blocked,
+    lifted_whole,
+    may_be_apart,
+    may_link_rows,
+    near_their_rows,
+)
 from ridgeline.tools.judge.worker.inputs.parameters import SMALL, ParameterSource
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
 from ridgeline.tools.judge.worker.inputs.structure import in_order, range_of_whole
@@ -74,13 +81,16 @@ class SecretSource:
         self._forms = self.ways.forms
         self._maps = {i: t for i, (t, form) in enumerate(zip(first, self._forms, strict=True)) if form.is_map}
         self._draws_each: bool | None = None
-        self._largest = max(t.numel() for t in first)
+        self._shapes = tuple(t.shape for t in first)
+        self._largest = max(shape.numel() for shape in self._shapes)
         self.lifts = {
             i: range_of
             for i, form in enumerate(self._forms)
             if form.may_be_lifted and (range_of := range_of_whole(first[i])) and first[i].dim()
         }
         """The inputs of whole numbers that are lifted in blocks, with the ends of their range."""
+        self.near = {i: ends for i, ends in self.lifts.items() if may_link_rows(first[i].shape)}
+        """Those of them that lie near their rows in the trial `apart`."""
         self._traits = tuple(Traits.of(t, form.order) for t, form in zip(first, self._forms, strict=True))
         self.crowds: dict[str, Mapping[int, Way]] = {}
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
@@ -154,6 +164,18 @@ class SecretSource:
         generator = self._generator(label + ":whole")
         pairs = enumerate(self._transformed(blocked, label))
         return tuple(lifted_whole(t, generator, ends=self.lifts[i]) if i in self.lifts else t for i, t in pairs)
+
+    def apart(self, label: str) -> Tensors:
+        """Return the inputs with groups of rows that share hardly a column, and whole numbers near their rows."""
+        generator, pairs = self._generator(label + ":near"), enumerate(self._transformed(apart, label))
+        return tuple(near_their_rows(t, generator, ends=self.near[i]) if i in self.near else t for i, t in pairs)
+
+    @property
+    def may_be_apart(self) -> bool:
+        """Return whether any input has groups of rows, or whole numbers that may be near them."""
+        forms, refused = self._forms, self.ways.refused
+        floating = (t for i, t in enumerate(self._shapes) if not forms[i].is_whole and i not in refused)
+        return bool(self.near) or any(map(may_be_apart, floating))
 
     def near_one(self, label: str) -> Tensors:
         """Return the inputs with sizes near one, by the power in use: long products of them are numbers, not 0."""

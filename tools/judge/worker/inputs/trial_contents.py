@@ -14,6 +14,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 from ridgeline.tools.judge.worker.inputs.trial_changes import TrialChanges
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.records.trial_names import (
+    APART,
     CROWDS,
     FEW_OUTLIERS,
     GIVEN,
@@ -59,6 +60,7 @@ class TrialContents:
             "shifted": self._source.shifted,
             "row_scaled": self._source.row_scaled,
             "blocked": self._source.blocked,
+            APART: self._source.apart,
             NEAR_ONE: self._source.near_one,
             LARGE_INPUTS: self._source.large,
             INTEGERS: self._source.integers,

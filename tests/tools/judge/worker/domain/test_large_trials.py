@@ -87,7 +87,7 @@ def test_gates_of_which_some_forget_nothing_need_every_step() -> None:
 
     for name, is_seen in (("nominal_0", False), (LARGE_VECTORS, True)):
         expected = found.book.case(name).expected[0]
-        assert (compare(carried(60, name), expected).errors.overall > 1e-3) is is_seen
+        assert (compare(carried(60, name), expected).errors.overall > 1e-4) is is_seen
         assert compare(carried(512, name), expected).errors.overall < 1e-12
 
 
@@ -139,7 +139,7 @@ def test_only_floating_inputs_are_large_and_each_trial_has_its_own() -> None:
     (_, matrices), (_, vectors) = map(network.book.contents.of, (LARGE_MATRICES, LARGE_VECTORS))
     assert float(matrices["last.weight"].std()) > 4 * float(usual["last.weight"].std())
     assert float(matrices["last.bias"].abs().max()) < 1
-    assert float(vectors["last.bias"].square().mean().sqrt()) == pytest.approx(4, rel=1e-3)
+    assert float(vectors["last.bias"].square().mean().sqrt()) == pytest.approx(2, rel=1e-3)
     assert float(vectors["last.weight"].abs().max()) < 1
 
 

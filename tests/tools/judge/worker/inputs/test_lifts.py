@@ -10,10 +10,11 @@ from tests.tools.judge.worker.grading.judged import Judged
 from tests.tools.judge.worker.made import Made, made
 
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
-from ridgeline.tools.judge.worker.inputs.lifts import blocked
-from ridgeline.tools.records.trial_names import NOMINAL
+from ridgeline.tools.judge.worker.inputs.lifts import apart, blocked
+from ridgeline.tools.records.trial_names import APART, NOMINAL
 
 BLOCKED = "blocked"
+SYMMETRIC = torch.randn(16, 16, generator=torch.Generator().manual_seed(0))
 
 
 def lifted(found: Made, seed: int) -> list[torch.Tensor]:
@@ -26,12 +27,14 @@ def lifted(found: Made, seed: int) -> list[torch.Tensor]:
 def test_one_column_is_the_largest_in_most_rows() -> None:
     found = made("logits", "torch.randn(512, 8)", "return logits.softmax(-1)")
     assert BLOCKED in found.domain.names
-    shares = [
-        float(logits.argmax(-1).bincount(minlength=8).max()) / 512
-        for seed in range(8)
-        for logits in lifted(found, seed)
-    ]
-    assert min(shares) > 0.25 and sorted(shares)[len(shares) // 2] > 0.5  # as drawn some 0.15
+    by_trial, timed = zip(
+        *(
+            [float(logits.argmax(-1).bincount(minlength=8).max()) / 512 for logits in lifted(found, seed)]
+            for seed in range(8)
+        ),
+        strict=True,
+    )
+    assert min(by_trial) > 0.25 and sorted(by_trial + timed)[8] > 0.5  # as drawn some 0.15
 
 
 def test_numbers_that_are_never_negative_stay_so_and_zeros_of_structure_stay() -> None:
@@ -152,3 +155,58 @@ def test_no_row_of_whole_numbers_is_lifted_to_one_alone() -> None:
     found = made("scores", "torch.randint(0, 1000, (8192, 28), dtype=torch.int32)", "return scores * 2.0")
     for scores in lifted(found, 1):
         assert int((scores >= 998).sum()) > 4000 and not bool((scores == scores[:, :1]).all(-1).any())
+
+
+def test_groups_of_rows_share_hardly_a_column_in_matrices_of_any_shape() -> None:
+    for seed, tensor in enumerate((torch.randn(96, 64), torch.randn(3, 64, 96), torch.rand(96, 64))):
+        changed = apart(tensor, torch.Generator().manual_seed(seed))
+        stayed = (changed == tensor).float()
+        assert 1 / 10 < float(stayed.mean()) < 1 / 3
+        assert bool((changed <= tensor).all()) and bool((changed >= 0).all()) is bool((tensor >= 0).all())
+        groups = {tuple(row) for row in stayed.reshape(-1, stayed.shape[-1]).tolist()}
+        assert 4 <= len(groups) <= 8 and torch.tensor(sorted(groups)).sum(0).max() == 1
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [torch.randn(7, 64), torch.randn(64), torch.eye(16), torch.ones(16, 16), SYMMETRIC + SYMMETRIC.mT],
+)
+def test_few_rows_masks_and_symmetric_matrices_are_not_set_apart(tensor: torch.Tensor) -> None:
+    assert torch.equal(apart(tensor, torch.Generator().manual_seed(0)), tensor)
+
+
+def test_zeros_of_structure_stay_where_groups_are_set_apart() -> None:
+    triangle = apart(torch.randn(32, 32).tril(), torch.Generator().manual_seed(0))
+    assert torch.equal(triangle, triangle.tril())
+
+
+def test_some_timed_sets_are_apart_and_the_trial_of_blocks_is_not() -> None:
+    found = made("x", "torch.randn(96, 64)", "return torch.sigmoid(x)")
+    views = tuple(map(torch.empty_like, found.source.given("a")))
+    drawn = [found.source.timed_set(f"{i}", views, 1, SetKind(Distribution.BLOCKED))[0] for i in range(24)]
+    are_low = [float((x < -2).float().mean()) > 1 / 2 for x in drawn]
+    assert 2 <= sum(are_low) <= 12
+    assert not any(float((found.source.blocked(f"{i}")[0] < -2).float().mean()) > 1 / 2 for i in range(24))
+
+
+def test_whole_numbers_lie_near_their_rows_in_one_trial() -> None:
+    found = made("x, i", "torch.randn(512), torch.randint(512, (512, 8))", "return x[i].sum(1)")
+    assert APART in found.domain.names
+    near = found.book.contents.of(APART)[0][1]
+    away = (near - torch.arange(512).unsqueeze(-1)).abs()
+    assert int(torch.minimum(away, 512 - away).max()) == 8 and int(near.min()) >= 0 and int(near.max()) < 512
+    assert near.dtype == torch.int64
+
+
+def test_whole_numbers_that_the_reference_refuses_near_their_rows_are_named() -> None:
+    body = (
+        "assert float((i - torch.arange(512).unsqueeze(-1)).abs().double().mean()) > 100",
+        "return x[i].sum(1) * x.sum()",
+    )
+    found = made("x, i", "torch.randn(512), torch.randint(512, (512, 8))", *body)
+    assert f"{APART} i" in found.domain.skipped and not found.source.near
+
+
+def test_inputs_without_groups_have_no_such_trial() -> None:
+    assert APART not in made("x", "torch.randn(512)", "return torch.sigmoid(x)").domain.names
+    assert APART not in made("x, i", "torch.randn(512), torch.randint(512, (9,))", "return x[i]").domain.names
