@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.recording.recording import RecordedCall, RecordedMending, Recording, idea_key, place_of
 from ridgeline.tools.records.keys import CallId, again_id
+from ridgeline.tools.records.recorded import source_hash
+from ridgeline.tools.records.vocabulary import Purpose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +26,7 @@ class Answers:
         """
         self.where, self.is_alone, self.is_strict = where, is_alone, is_strict
         self._calls = {call.call_id: call for call in recording.calls}
+        self._points = frozenset(m.source_sha256 for m in recording.measurements if m.purpose is Purpose.TUNE)
         self._by_place: dict[tuple[str, int, str], list[RecordedCall]] = {}
         for call in recording.calls:
             if (place := place_of(call.call_id, call.question)) is not None:
@@ -66,6 +69,10 @@ class Answers:
     def holds_kernel_of(self, idea: Stated, round_: int) -> bool:
         """Say whether the recorded search asked for a kernel of this idea in this round."""
         return any(True for _ in self._kernels_of(idea, round_))
+
+    def holds_point(self, source: str) -> bool:
+        """Say whether the recorded search measured this source as a point of a sweep."""
+        return source_hash(source) in self._points
 
     def renamed_parents(self, idea: IdeaDraft, round_: int) -> Iterator[tuple[str, str]]:
         """Yield each parent that this round's idea names though the recorded search did not show it, and what stood for it.

@@ -20,6 +20,7 @@ from ridgeline.graph.search.sources.tuning import (
     Tunable,
     next_points,
     parse_tunables,
+    point_of,
     root_id,
     shared_trials,
     with_values,
@@ -123,6 +124,7 @@ async def _sweep_one(context: SearchContext, root: Candidate, sweep: _Sweep, sha
     if not tunables or base is None or base.speedup is None:
         return
     rng_seed = context.derived_seed("tune", root.id)
+    elsewhere = await run_whole(_judged_elsewhere, context, root, tunables)
     while not exhausted(context.budget, await spent(context)):
         candidates, trial_by_id = await run_whole(_points_so_far, context, root)
         done = sum(1 for c in candidates if c.round == sweep.round)
@@ -130,7 +132,9 @@ async def _sweep_one(context: SearchContext, root: Candidate, sweep: _Sweep, sha
         if not batch:
             count = max(0, min(BATCH, share - done))
             known = list(trial_by_id.values())
-            points = next_points(tunables, known, base.speedup, rng_seed=rng_seed, planned=sweep.trials, count=count)
+            points = next_points(
+                tunables, known, base.speedup, rng_seed=rng_seed, planned=sweep.trials, count=count, elsewhere=elsewhere
+            )
             ids = await run_whole(_free_ids, context.archive, root, len(candidates), len(points))
             batch = [_point(root, sweep.round, i, p, tunables) for i, p in zip(ids, points, strict=True)]
         if not batch:
@@ -138,6 +142,26 @@ async def _sweep_one(context: SearchContext, root: Candidate, sweep: _Sweep, sha
         # One write for the batch: a resume would measure the points of a batch stored in part, and choose the rest by them.
         await run_whole(context.archive.add_candidates, batch)
         await gather_or_cancel(*(_measure(context, candidate, sweep) for candidate in batch))
+
+
+def _judged_elsewhere(context: SearchContext, root: Candidate, tunables: tuple[Tunable, ...]) -> list[dict[str, str]]:
+    """Return the points whose source is that of a kernel which was judged by itself: often a sibling, with other values.
+
+    Measured again, the luckier of two figures of one kernel would lead. A source that was measured as a point too, here or
+    in a recorded search, is none of them: its result is there.
+    """
+    archive, decisions = context.archive, context.decisions
+    sources = {candidate.id: candidate.source for candidate in archive.candidates()}
+    by_itself, as_point = (
+        {sources[evaluation.candidate_id] for evaluation in archive.evaluations(purpose=purpose)}
+        for purpose in (Purpose.SEARCH, Purpose.TUNE)
+    )
+    points = (
+        point_of(root.source, tunables, source)
+        for source in sorted(by_itself - as_point)
+        if not decisions.was_tuned(source)
+    )
+    return [point for point in points if point is not None]
 
 
 def _free_ids(archive: Archive, root: Candidate, first: int, count: int) -> list[str]:

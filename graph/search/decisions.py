@@ -46,6 +46,10 @@ class Decisions(Protocol):
         """Say whether a kernel of this idea was asked for in this round of a recorded search."""
         ...
 
+    def was_tuned(self, source: str) -> bool:
+        """Say whether a recorded search measured this source as a point of a sweep."""
+        ...
+
     def why_no_idea(self, *, composes_alone: bool) -> str:
         """Return why a round has no idea; `composes_alone` where the offline model is the only one."""
         ...
@@ -81,6 +85,10 @@ class LiveDecisions:
         return {elite.candidate_id: elite.candidate_id for elite in elites}
 
     def has_kernel_of(self, idea: Stated, round_: int) -> bool:
+        """Say no: no search was recorded."""
+        return False
+
+    def was_tuned(self, source: str) -> bool:
         """Say no: no search was recorded."""
         return False
 

@@ -1,8 +1,8 @@
 """The decisions that a replay takes by what its recording holds, where times or failures here are others.
 
-A strict replay decides as a search that replays nothing, but for two things. The branch that repairs an error which several
-have is the recorded one, whichever is first here; and an idea whose answer names its parents as an earlier search did starts
-from those that it was recorded with.
+A strict replay decides as a search that replays nothing, but for three things. The branch that repairs an error which several
+have is the recorded one, whichever is first here; an idea whose answer names its parents as an earlier search did starts
+from those that it was recorded with; and a point of a sweep that was recorded is tried, also where a sibling has its source.
 """
 
 from __future__ import annotations
@@ -62,6 +62,10 @@ class RecordedDecisions(LiveDecisions):
     def has_kernel_of(self, idea: Stated, round_: int) -> bool:
         """Say whether the recorded search asked for a kernel of this idea in this round."""
         return self.recorded.holds_kernel_of(idea, round_)
+
+    def was_tuned(self, source: str) -> bool:
+        """Say whether the recorded search measured this source as a point: an older version did so of a sibling's too."""
+        return self.recorded.holds_point(source)
 
     def why_no_idea(self, *, composes_alone: bool) -> str:
         """Return that the recording has none."""

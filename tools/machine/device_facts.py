@@ -19,6 +19,7 @@ from ridgeline.tools.machine.occupancy import (
     block_shared_bytes,
     multiprocessor,
 )
+from ridgeline.tools.machine.vectors import VECTOR_REGISTERS, vector_registers
 from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.problem import Device, DeviceFact
 from ridgeline.tools.records.vocabulary import DeviceKind
@@ -43,8 +44,6 @@ _INSTRUCTION_SETS: dict[str, dict[str, str]] = {
 _WIDEST = {"avx2": "AVX2", "avx": "AVX", "sse4_2": "SSE4.2"}
 """Each holds those after it."""
 _SINGLE = {"avx_vnni": "AVX-VNNI", "fma": "FMA", "f16c": "F16C"}
-_VECTOR_REGISTERS = {"avx512f": "32 of 512 bits", "avx": "16 of 256 bits", "sse2": "16 of 128 bits"}
-"""Of the first flag that a processor has; from Intel's manual, volume 1, for 64-bit mode."""
 _CPUS = Path("/sys/devices/system/cpu")
 
 
@@ -69,8 +68,8 @@ def _of_cpu(device: Device) -> Iterator[tuple[str, str]]:
         yield "hardware threads", f"{int(threads) // int(cores)} a core"
     if sets := instruction_sets(flags):
         yield "instruction set", sets
-    if registers := next((text for flag, text in _VECTOR_REGISTERS.items() if flag in flags), ""):
-        yield "vector registers", registers
+    if registers := vector_registers(flags):
+        yield VECTOR_REGISTERS, registers
     yield from _caches()
 
 

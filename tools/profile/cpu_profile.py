@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ridgeline.tools.machine.devices import cpu_flags
+from ridgeline.tools.machine.vectors import vector_bits
 from ridgeline.tools.profile.cpu_code import LoopFacts, read_listing
 from ridgeline.tools.profile.findings import Findings, Specimen
 from ridgeline.tools.profile.objdump import objdump
@@ -89,7 +89,7 @@ def loop_notes(
     elif is_memory_bound and facts.plain_vector_stores:
         notes.append(
             "plain stores only: each output line is read from memory before it is overwritten; for an output that is "
-            "not read again, streaming stores (_mm512_stream_ps on 64-byte aligned addresses, then _mm_sfence) save that"
+            f"not read again, streaming stores ({_stream_intrinsic()}, then _mm_sfence) save that"
         )
     if facts.gathers:
         notes.append(
@@ -102,6 +102,12 @@ def loop_notes(
             "or split the loop"
         )
     return notes
+
+
+def _stream_intrinsic() -> str:
+    """Return the widest streaming store that this processor has, with the alignment that it needs."""
+    bits = max(vector_bits(), 128)
+    return f"_mm{'' if bits == 128 else bits}_stream_ps on {bits // 8}-byte aligned addresses"
 
 
 def _math_notes(facts: LoopFacts) -> list[str]:
@@ -150,7 +156,7 @@ def _vector_notes(facts: LoopFacts, *, is_by_hand: bool) -> list[str]:
     share = facts.share_of(facts.widest_bits)
     width = f"vectorised with {facts.widest_bits}-bit registers ({share:.0%} of the loops' floating-point instructions)"
     notes = [] if is_by_hand else [width]
-    if facts.widest_bits < 512 and "avx512f" in cpu_flags():
+    if facts.widest_bits < 512 <= vector_bits():
         notes.append("this processor has 512-bit registers, which the loops do not use")
     if facts.divisions:
         notes.append(

@@ -69,7 +69,7 @@ def reading_of_run(archive: Archive, text: str) -> OfflineReading | None:
             tolerance=PrecisionClass(record.problem["tolerance"]),
             device=record.device,
         )
-    return read_by_offline(text, subject_of(target.described(description)))
+    return read_by_offline(text, subject_of(target.described(description), record.facts or ()))
 
 
 def carried_out(context: SearchContext, texts: Sequence[str], round_: int) -> list[str]:

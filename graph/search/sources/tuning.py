@@ -132,6 +132,16 @@ def with_values(source: str, point: Point) -> str:
     return source
 
 
+def point_of(source: str, tunables: Sequence[Tunable], other: str) -> dict[str, str] | None:
+    """Return the point of `source` that has the text of `other`; None where no values of the tunables make it that."""
+    definitions = _definitions(other)
+    places = {t.name: definitions.get(t.name, []) for t in tunables}
+    if any(len(listed) != 1 for listed in places.values()):
+        return None
+    point = {name: other[place.start : place.end] for name, (place,) in places.items()}
+    return point if with_values(source, point) == other else None
+
+
 def default_point(tunables: Sequence[Tunable]) -> dict[str, str]:
     """Return the values written in the source."""
     return {t.name: t.current for t in tunables}
@@ -160,16 +170,17 @@ def next_points(
     rng_seed: int,
     planned: int,
     count: int,
+    elsewhere: Sequence[Point] = (),
 ) -> list[dict[str, str]]:
     """Return up to `count` new points to build side by side; fewer, or none, when few are left or PATIENCE is used up.
 
     A function of its arguments only, so a resumed sweep continues where it was. `planned` is the most trials that the
-    kernel may get; RANDOM_SHARE of them are drawn at random.
+    kernel may get; RANDOM_SHARE of them are drawn at random. Points `elsewhere` are other kernels, and are not chosen.
     """
     if _has_stalled(trials, default_speedup):
         return []
     default = default_point(tunables)
-    tried: list[Point] = [default, *(t.point for t in trials)]
+    tried: list[Point] = [default, *elsewhere, *(t.point for t in trials)]
     measured = [(default_speedup, default), *((t.speedup or 0.0, dict(t.point)) for t in trials)]
     _, best = max(measured, key=lambda each: each[0])
     found: list[dict[str, str]] = []

@@ -18,6 +18,7 @@ class Recorded:
 
     def __init__(self, *calls: Any) -> None:
         self.calls = calls
+        self.measurements = ()
 
 
 def call(call_id: str, title: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.graph.scripted_model import ScriptedModel, own_structure
 from tests.graph.search.judging.test_judging import in_a_node
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.history.repeated_sources import repeated_sources
 from ridgeline.graph.nodes.tune import BATCH, tune
 from ridgeline.graph.search.context import SearchContext
 from ridgeline.graph.search.events import telling
@@ -109,6 +111,45 @@ async def test_what_one_kernel_leaves_of_its_share_another_gets(search: Search) 
     assert sorted(len([p for p in points if root_id(p) == root]) for root in {root_id(p) for p in points}) == [1, 9]
     told = [(event["trial"], event["trials"]) for event in search.events_named("tune")]
     assert told == [(number, 10) for number in range(1, 11)]
+
+
+def siblings(request: Any) -> dict[str, Any]:
+    """Return the kernel of an idea with other values in each implementation."""
+    source = TUNED.format(title=request.idea.title)
+    return {"source": source.replace("BLOCK = 64", "BLOCK = 128", request.variation)}
+
+
+async def test_point_whose_source_another_kernel_has_is_not_measured_again(search: Search) -> None:
+    search.model = ScriptedModel(kernel=siblings)
+    await search.run(search.context(rounds=1, ideas=1, implementations=2, tune_trials=20))
+    points = search.archive.candidates(origin=Origin.TUNE)
+    assert {root_id(point) for point in points} == {"r1i0v1a0"}
+    assert len(points) > BATCH
+    assert repeated_sources(search.archive.candidates()) == {}
+    told = [(event["trial"], event["trials"]) for event in search.events_named("tune")]
+    assert told == [(number, 20) for number in range(1, len(points) + 1)]
+
+
+async def test_point_of_an_older_session_that_another_kernel_has_is_measured_and_not_chosen_again(
+    search: Search,
+) -> None:
+    search.model = ScriptedModel(kernel=siblings)
+    await search.run(search.context(rounds=1, ideas=1, implementations=2, tune_trials=0))
+    root, sibling = search.archive.candidate("r1i0v1a0"), search.archive.candidate("r1i0v0a0")
+    values = {"BLOCK": "64", "UNROLL": "1"}
+    search.archive.add_candidate(
+        dataclasses.replace(
+            sibling, id=f"{root.id}t0", origin=Origin.TUNE, parent_id=root.id, variation=1, tunables=values
+        )
+    )
+    await in_a_node(
+        tune,
+        {"round": 1, "elites": [root.id]},
+        search.context(rounds=1, ideas=1, implementations=2, tune_trials=4),
+    )
+    points = [candidate.tunables for candidate in search.archive.candidates(origin=Origin.TUNE)]
+    assert len(points) == len({tuple(point.items()) for point in points}) == 4
+    assert points[0] == values and search.archive.evaluation(f"{root.id}t0", Purpose.TUNE) is not None
 
 
 class Meeting(MemoryEngine):

@@ -3,14 +3,19 @@
 import pytest
 
 from ridgeline.graph.models.requests import Subject
+from ridgeline.tools.machine.vectors import VECTOR_REGISTERS
 from ridgeline.tools.records.baselines import Baseline, Baselines, Floor
-from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.problem import Device, DeviceFact
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
 
 CPU = Device(
     kind=DeviceKind.CPU, name="cpu", arch="native", uuid="cpu", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25
 )
+WIDE, NARROW = (
+    (DeviceFact(name=VECTOR_REGISTERS, value=registers),) for registers in ("32 of 512 bits", "16 of 256 bits")
+)
+"""Tables of CPUs with and without 512-bit vectors, so that nothing here depends on this machine's."""
 HOPPER = Device(
     kind=DeviceKind.CUDA, name="NVIDIA H200", arch="sm_90a", uuid="GPU-0", cores=132, memory_bytes=141 << 30,
     cache_bytes=50 << 20,
@@ -24,11 +29,11 @@ BASELINES = Baselines(
 )
 
 
-def subject_of(reference, device=CPU, tolerance="fp32"):
+def subject_of(reference, device=CPU, tolerance="fp32", facts=WIDE):
     return Subject(
         problem_name=reference.name, reference_source="", header="", interface=Interface.C,
         language="cpp" if device.kind is DeviceKind.CPU else "cu", tolerance=PrecisionClass(tolerance), device=device,
-        description=reference.description,
+        description=reference.description, facts=facts if device.kind is DeviceKind.CPU else (),
     )  # fmt: skip
 
 

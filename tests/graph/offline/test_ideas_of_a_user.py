@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.graph.offline.subjects import CPU, HOPPER, subject_of
+from tests.graph.offline.subjects import CPU, HOPPER, NARROW, WIDE, subject_of
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.run_record import RunRecord
@@ -15,13 +15,14 @@ from ridgeline.graph import cli
 from ridgeline.graph.search.ideas.not_taken_up import not_taken_up
 from ridgeline.graph.search.ideas.offline_ideas import read_by_offline
 from ridgeline.graph.state import GRAPH_VERSION
+from ridgeline.tools.records.problem import DeviceFact
 
 pytestmark = pytest.mark.long
 
 NONSENSE = "x y z of a kind"
 
 
-def begun(run: Path, reference: Any, *models: str) -> str:
+def begun(run: Path, reference: Any, *models: str, facts: tuple[DeviceFact, ...] | None = None) -> str:
     """Make a run that was stopped after its baselines, of these models; return its path."""
     with Archive.open(run / FILE_NAME) as archive:
         archive.save_run(
@@ -32,6 +33,7 @@ def begun(run: Path, reference: Any, *models: str) -> str:
                 settings={"rounds": 2},
                 graph_version=GRAPH_VERSION,
                 state="stopped",
+                facts=facts,
             )
         )
         archive.save_description(reference.description)
@@ -65,6 +67,14 @@ def test_of_an_idea_that_names_a_structure_the_line_says_what_is_carried_out(
     run = begun(tmp_path / "run", references["quickstart"], "offline")
     assert cli.main(["idea", run, "use several accumulators"]) == 0
     assert capsys.readouterr().out.endswith("the offline model carries out of it: accumulators\n")
+
+
+@pytest.mark.parametrize(("facts", "code"), [(WIDE, 0), (NARROW, 2)])
+def test_narrower_vectors_are_carried_out_where_the_runs_device_has_wider_ones(
+    references: Any, tmp_path: Path, facts: tuple[DeviceFact, ...], code: int
+) -> None:
+    run = begun(tmp_path / "run", references["quickstart"], "offline", facts=facts)
+    assert cli.main(["idea", run, "use 256-bit vectors against the lower clock"]) == code
 
 
 @pytest.mark.parametrize(

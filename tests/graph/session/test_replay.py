@@ -21,11 +21,13 @@ from tests.graph.session.test_session import options
 
 from ridgeline import search as ridgeline_search
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.history.repeated_sources import repeated_sources
 from ridgeline.checkpoints.recording.file import read_recording, write_recording
 from ridgeline.checkpoints.result import build_result, read_schema
 from ridgeline.graph import cli
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.search_model import AskedAtOnce
+from ridgeline.graph.nodes import tune
 from ridgeline.graph.session import beginning, machine
 from ridgeline.graph.session import options as options_module
 from ridgeline.graph.session.options import SearchRequest
@@ -105,6 +107,31 @@ async def test_two_replays_of_a_file_decide_as_the_recorded_search_did(
     counts = {name: report["replay"][name] for name in ("other_prompts", "other_questions", "not_recorded")}
     assert counts == {"other_prompts": 0, "other_questions": 0, "not_recorded": 0}
     assert (report["replay"]["run"], report["replay"]["times"], report["tokens"]) == ("run", True, tokens_of(recorded))
+
+
+def siblings(request: Any) -> Any:
+    """Return the kernel of an idea, in each implementation with another value."""
+    source = f"#define N 1  // tune: N = 1 | 2 | 4\n// factor N 2 1.1\n// {request.idea.title}\n// speed 1.2\n"
+    return {"source": source.replace("N 1", f"N {1 << request.variation}", 1)}
+
+
+@pytest.mark.parametrize(("is_older", "is_strict"), [(True, False), (True, True), (False, False)])
+async def test_points_that_siblings_have_are_measured_where_they_were_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_older: bool, is_strict: bool
+) -> None:
+    """An older version measured them again."""
+    asked = options(tmp_path, search={"rounds": 2, "tune_trials": 4}, rng_seed=7)
+    with monkeypatch.context() as recorded:
+        if is_older:
+            recorded.setattr(tune, "_judged_elsewhere", lambda *_: [])
+        await run_search(asked, engine=MemoryEngine(), models=[ScriptedModel("one:a", kernel=siblings)])
+    with Archive.open_read_only(tmp_path / "run") as archive:
+        repeated = repeated_sources(archive.candidates())
+        assert any(archive.candidate(name).origin is Origin.TUNE for name in repeated) is is_older
+    result = await run_search(replay(tmp_path / "run", tmp_path / "again", replay_strict=is_strict))
+    original, again = decisions(tmp_path / "run"), decisions(tmp_path / "again")
+    assert result.state == "finished"
+    assert again == {**original, "measured": [each for each in original["measured"] if each[1] != "certify"]}
 
 
 def tokens_of(run: Path) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.build.flags import profile_flags
+from ridgeline.tools.machine import vectors
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.profile.cpu_code import LoopFacts, read_listing
 from ridgeline.tools.profile.cpu_profile import loop_notes
@@ -71,6 +72,23 @@ def test_packed_loop_is_seen_with_its_register_width(tmp_path: Path) -> None:
 
 def test_plain_stores_of_a_memory_bound_kernel_suggest_streaming(tmp_path: Path) -> None:
     assert "streaming stores" in notes_of(tmp_path, "plain")
+
+
+@pytest.mark.parametrize(
+    ("flags", "store"),
+    [
+        (("sse2", "avx", "avx512f"), "(_mm512_stream_ps on 64-byte"),
+        (("sse2", "avx", "avx2"), "(_mm256_stream_ps on 32-byte"),
+        (("sse2",), "(_mm_stream_ps on 16-byte"),
+    ],
+)
+def test_advised_streaming_store_is_one_that_the_processor_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], store: str
+) -> None:
+    monkeypatch.setattr(vectors, "cpu_flags", lambda: flags)
+    notes = notes_of(tmp_path, "plain")
+    assert store in notes
+    assert ("has 512-bit registers" in notes) is ("avx512f" in flags)
 
 
 def test_libm_call_per_element_is_named(tmp_path: Path) -> None:

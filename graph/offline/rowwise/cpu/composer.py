@@ -9,6 +9,7 @@ from ridgeline.graph.offline.rowwise.cpu.choices import VARIATIONS
 from ridgeline.graph.offline.rowwise.cpu.gains import expected_gain
 from ridgeline.graph.offline.rowwise.cpu.source import write_source
 from ridgeline.graph.offline.rowwise.cpu.structures import STRUCTURES, Structure, applicable
+from ridgeline.tools.machine.vectors import vector_bits
 
 
 class RowwiseCpu:
@@ -24,9 +25,10 @@ class RowwiseCpu:
         """
         self.program = read_program(subject.description)
         self._subject = subject
+        self._vector_bits = vector_bits(subject.facts)
 
     def applicable(self) -> tuple[str, ...]:
-        return applicable(self.program)
+        return applicable(self.program, self._vector_bits)
 
     def base(self) -> Composition:
         """Return the row buffer where it applies: costly results are never computed twice."""

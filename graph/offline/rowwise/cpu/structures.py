@@ -149,10 +149,12 @@ MAX_BUFFER_BYTES = 256 * 1024
 """Row buffers live on a thread's stack and should stay in its L2 cache."""
 MIN_STREAM_BYTES = 1 << 20
 """Smaller outputs stay in a cache, where a consumer finds them."""
+WIDE_BITS = 512
+"""Of the registers that narrow vectors leave unused; on a CPU with narrower ones the same code comes about."""
 
 
-def applicable(program: RowProgram) -> tuple[Structure, ...]:
-    """Return the structures that change anything for this program, in a fixed order."""
+def applicable(program: RowProgram, vector_bits: int) -> tuple[Structure, ...]:
+    """Return the structures that change anything for this program on a CPU of this vector width, in a fixed order."""
     reduces = any(o.value.space & Space.ROW and not o.value.is_leaf for o in program.outputs)
     plan = schedule.plan_sweeps(program, keep=True)
     full_bytes = sum(4 * program.rows * program.cols for o in program.outputs if o.value.space & Space.COL)
@@ -167,6 +169,6 @@ def applicable(program: RowProgram) -> tuple[Structure, ...]:
         Structure.LANES: has_reduction and program.cols >= 128,
         Structure.PREFETCH: program.cols >= 64,
         Structure.DYNAMIC: program.rows >= 64,
-        Structure.NARROW: program.cols >= 64,
+        Structure.NARROW: program.cols >= 64 and vector_bits >= WIDE_BITS,
     }
     return tuple(s for s in Structure if tests[s])

@@ -3,11 +3,12 @@
 import itertools
 
 import pytest
-from tests.graph.offline.subjects import each_build, some_slow
+from tests.graph.offline.subjects import NARROW, WIDE, each_build, some_slow, subject_of
 
 from ridgeline.graph.offline.rowwise.cpu.choices import Choices
+from ridgeline.graph.offline.rowwise.cpu.composer import RowwiseCpu
 from ridgeline.graph.offline.rowwise.cpu.source import write_source
-from ridgeline.graph.offline.rowwise.cpu.structures import CONFLICTS, Structure, applicable
+from ridgeline.graph.offline.rowwise.cpu.structures import CONFLICTS, WIDE_BITS, Structure, applicable
 
 THOROUGH = ("quickstart", "masked_softmax")
 OTHERS = (
@@ -24,7 +25,7 @@ def compatible(structures):
 
 def maximal(program):
     """Return the compositions to which nothing can be added: every conflict resolved one way or another."""
-    usable = {*applicable(program), Structure.STREAM}  # the references are too small to stream by themselves
+    usable = {*applicable(program, WIDE_BITS), Structure.STREAM}  # the references are too small to stream by themselves
     found = set()
     for order in itertools.permutations(s for s in CONTESTED if s in usable):
         chosen = frozenset(usable - set(CONTESTED))
@@ -41,7 +42,7 @@ def sources_of(reference, compositions, choices=None):
 
 @pytest.mark.parametrize("name", some_slow(THOROUGH, {"quickstart"}))
 def test_each_structure_and_pair_is_correct(bench, references, name):
-    usable = applicable(references[name].program)
+    usable = applicable(references[name].program, WIDE_BITS)
     pairs = [p for p in itertools.combinations(usable, 2) if compatible(p)]
     bench.check(references[name], sources_of(references[name], [[s] for s in usable] + pairs[::4]))
 
@@ -69,3 +70,8 @@ def test_tunables_are_declared_on_constants_that_the_code_uses(references):
 def test_narrow_vectors_ask_for_a_compiler_flag(references):
     (source,) = sources_of(references["quickstart"], [[Structure.NARROW]])
     assert "// flags: -mprefer-vector-width=256" in source
+
+
+def test_narrow_vectors_are_of_use_only_where_the_device_has_wider_ones(references):
+    wide, narrow = (RowwiseCpu(subject_of(references["quickstart"], facts=f)).applicable() for f in (WIDE, NARROW))
+    assert set(wide) - set(narrow) == {Structure.NARROW}

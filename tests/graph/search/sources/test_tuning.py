@@ -13,6 +13,7 @@ from ridgeline.graph.search.sources.tuning import (
     MeasuredPoint,
     next_points,
     parse_tunables,
+    point_of,
     root_id,
     shared_trials,
     with_values,
@@ -86,6 +87,34 @@ def test_sweep_ends_when_the_grid_is_exhausted() -> None:
     tunables = parse_tunables("constexpr int A = 1;  // tune: A = 1 | 2 | 3")
     points = next_points(tunables, [], 1.0, rng_seed=1, planned=9, count=9)
     assert sorted(p["A"] for p in points) == ["2", "3"]
+
+
+def test_points_that_are_other_kernels_are_not_chosen() -> None:
+    tunables = parse_tunables("constexpr int A = 1;  // tune: A = 1 | 2 | 3\nconstexpr int B = 1;  // tune: B = 1 | 2")
+    elsewhere = [{"A": "2", "B": "1"}, {"A": "3", "B": "2"}, {"A": "9", "B": "9"}]
+    points = next_points(tunables, [], 1.0, rng_seed=1, planned=9, count=9, elsewhere=elsewhere)
+    assert sorted((p["A"], p["B"]) for p in points) == [("1", "2"), ("2", "2"), ("3", "1")]
+    assert next_points(tunables, [], 1.0, rng_seed=1, planned=9, count=9, elsewhere=[*elsewhere, *points]) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "point"),
+    [
+        ("BLOCK = 64;", "BLOCK = 128;", {"BLOCK": "128", "UNROLL": "1"}),
+        ("BLOCK = 64;", "BLOCK = 7;", {"BLOCK": "7", "UNROLL": "1"}),  # a value that is not among the declared ones
+        ("// kernel", "// kernel", {"BLOCK": "64", "UNROLL": "1"}),
+        ("// kernel", "// another", None),
+        ("BLOCK = 64;", "SIZE = 64;", None),
+        ("// kernel", "#define UNROLL 2", None),
+    ],
+)
+def test_kernel_that_differs_in_tunable_values_alone_is_a_point(
+    old: str, new: str, point: dict[str, str] | None
+) -> None:
+    source = (
+        "constexpr int BLOCK = 64;  // tune: BLOCK = 64 | 128\n#define UNROLL 1  // tune: UNROLL = 1 | 2\n// kernel\n"
+    )
+    assert point_of(source, parse_tunables(source), source.replace(old, new)) == point
 
 
 def test_sweep_ends_after_trials_without_gain() -> None:
