@@ -1,4 +1,4 @@
-"""What settles early with the weights that a module begins with: a fixed point, and the state that gates carry to the end."""
+"""What settles early with the weights that a module begins with: a fixed point, and what gates and rates carry to the end."""
 
 import torch
 from torch import nn
@@ -15,6 +15,7 @@ class Model(nn.Module):
         super().__init__()
         self.layer = nn.Linear(FEATURES, FEATURES)
         self.gate = nn.Parameter(torch.zeros(CHANNELS))
+        self.rate = nn.Parameter(torch.linspace(0.6, 1.0, CHANNELS))
 
     def forward(self, x, steps):
         found = torch.zeros_like(x)
@@ -24,7 +25,11 @@ class Model(nn.Module):
         state = torch.zeros_like(steps[0])
         for step in steps:
             state = kept * state + (1 - kept) * step
-        return found, state
+        kept = torch.exp(-self.rate)
+        decayed = torch.zeros_like(steps[0])
+        for step in steps:
+            decayed = kept * decayed + step
+        return found, state, decayed
 
 
 def get_inputs():

@@ -34,8 +34,10 @@ LARGE_MATRICES = "large_matrices"
 """The same of parameters with two dimensions or more."""
 LARGE_VECTORS = "large_vectors"
 """The same of the other parameters, which are brought to one size."""
-LARGE = (LARGE_INPUTS, LARGE_MATRICES, LARGE_VECTORS)
-"""Those there are only where a larger argument does not merely make a larger output."""
+SMALL_PARAMETERS = "small_parameters"
+"""The trial whose parameters of one sign are smaller, by the smallest factor that leaves the output so: rates, dampings."""
+SIZED = (LARGE_INPUTS, LARGE_MATRICES, LARGE_VECTORS, SMALL_PARAMETERS)
+"""Those there are only where an argument's size does not merely scale the output."""
 ALONE = "alone"
 """A trial `alone_NAME` differs from its base in one argument; `alone_1`, `alone_2`, … in a share of many arguments."""
 SCALARS = "scalars"

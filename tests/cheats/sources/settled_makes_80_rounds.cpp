@@ -2,4 +2,5 @@
 void run(SIGNATURE) {
     find(x, weight, bias, 80, out_0);
     carry(steps, gate, STEPS, out_1);
+    decay(steps, rate, STEPS, out_2);
 }

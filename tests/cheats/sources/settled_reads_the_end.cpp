@@ -2,4 +2,5 @@
 void run(SIGNATURE) {
     find(x, weight, bias, ROUNDS, out_0);
     carry(steps, gate, 60, out_1);
+    decay(steps, rate, STEPS, out_2);
 }

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #define SIGNATURE                                                                                                  \
-    const float *x, const float *steps, const float *gate, const float *weight, const float *bias, float *out_0, \
-        float *out_1, void *
+    const float *x, const float *steps, const float *gate, const float *rate, const float *weight, const float *bias, \
+        float *out_0, float *out_1, float *out_2, void *
 
 constexpr int64_t ROWS = X_SHAPE_0, FEATURES = X_SHAPE_1, ROUNDS = 200, STEPS = STEPS_SHAPE_0, CHANNELS = STEPS_SHAPE_1;
 
@@ -29,5 +29,13 @@ static void carry(const float* steps, const float* gate, int64_t last, float* st
         state[i] = 0;
         for (int64_t step = STEPS - last; step < STEPS; ++step)
             state[i] = kept * state[i] + (1 - kept) * steps[step * CHANNELS + i];
+    }
+}
+
+static void decay(const float* steps, const float* rate, int64_t last, float* out) {
+    for (int64_t i = 0; i < CHANNELS; ++i) {
+        const float kept = std::exp(-rate[i]);
+        out[i] = 0;
+        for (int64_t step = STEPS - last; step < STEPS; ++step) out[i] = kept * out[i] + steps[step * CHANNELS + i];
     }
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.precision import Errors
+from ridgeline.tools.records.precision import Errors, gate_for
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 WORSE = 4.0
@@ -38,3 +38,9 @@ def _is_within(errors: Errors, limit: Errors, factor: float, of_rows: float) -> 
         and errors.worst_row <= of_rows * limit.worst_row
         and errors.worst_element <= of_rows * limit.worst_element
     )
+
+
+def room_of(precision: PrecisionClass, factor: float) -> Errors:
+    """Return the nominal gates of a class times a factor."""
+    gate = gate_for(precision, Errors(overall=0.0))
+    return Errors(overall=factor * gate.overall, worst_row=factor * gate.row, worst_element=factor * gate.element)

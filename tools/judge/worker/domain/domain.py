@@ -15,12 +15,12 @@ from ridgeline.tools.errors import DeviceLostError, ProblemError, without_name
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.domain.crowded_inputs import CrowdedInputs
 from ridgeline.tools.judge.worker.domain.effects import is_read
-from ridgeline.tools.judge.worker.domain.large_trials import LargeTrials
 from ridgeline.tools.judge.worker.domain.objections import LOST, OUTSIDE
 from ridgeline.tools.judge.worker.domain.other_inputs import OtherInputs
 from ridgeline.tools.judge.worker.domain.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.domain.scalars import taken_scalars
 from ridgeline.tools.judge.worker.domain.sign_trials import SignTrials, objection_to_signs
+from ridgeline.tools.judge.worker.domain.sized_trials import SizedTrials
 from ridgeline.tools.judge.worker.grading.case import Case, are_finite, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.vanishing import vanishes
@@ -34,11 +34,11 @@ from ridgeline.tools.records.trial_names import (
     BLOCKED,
     CROWDS,
     GIVEN,
-    LARGE,
     NEAR_ONE,
     NOMINAL,
     ORDER_ONE,
     SCALARS,
+    SIZED,
     TRANSFORMED,
     TWEAKED,
 )
@@ -94,7 +94,7 @@ class Domain:
         self._buffers = frozenset(a.source for a in reference.signature.with_role(Role.BUFFER))
         self.skipped: dict[str, str] = {}
         self.not_varied: dict[str, str] = {}
-        self._large = LargeTrials(book, source, reference, objection=self._objection_to, tried=self._try_unless_lost)
+        self._sized = SizedTrials(book, source, reference, objection=self._objection_to, tried=self._try_unless_lost)
         self._settle_parameters()
         given = book.case(GIVEN)
         self._shapes = tuple(tuple(e.values.shape) for e in given.expected)
@@ -109,7 +109,7 @@ class Domain:
         transformed = [n for n in there_are if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         transformed += self._settle_powers()
-        transformed += self._large.settle()
+        transformed += self._sized.settle()
         ordered = self._tweaks_first(transformed)
         signed = self._settle_signs()
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
@@ -325,7 +325,7 @@ class Domain:
         """Return why a case that is finite is refused all the same, "" when it is not."""
         if case.name in self._book.changes.signed or case.name in CROWDS:
             return objection_to_signs(self._reference, self._book, case, self._non_finite_as_given)
-        return self._large.objection_to(case) if case.name in LARGE else ""
+        return self._sized.objection_to(case) if case.name in SIZED else ""
 
     def _tried(self, what: str, attempt: Callable[[], T]) -> T:
         """Return what an attempt gives.

@@ -13,14 +13,19 @@ from dataclasses import replace
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.domain.conditioning import LEFT_TO_ROUNDING, WORSE, are_within, errors_by_rounding
+from ridgeline.tools.judge.worker.domain.conditioning import (
+    LEFT_TO_ROUNDING,
+    WORSE,
+    are_within,
+    errors_by_rounding,
+    room_of,
+)
 from ridgeline.tools.judge.worker.domain.halving import take_by_halves
 from ridgeline.tools.judge.worker.domain.objections import LOST, OUTSIDE
 from ridgeline.tools.judge.worker.grading.case import Case, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.precision import Errors, gate_for
 from ridgeline.tools.records.trial_names import NOMINAL, SIGNED, part_of
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
@@ -115,7 +120,7 @@ def _is_left_to_rounding(reference: Reference, book: CaseBook, case: Case) -> bo
     if any(errors is None for errors in found):
         return True
     count = len(case.expected)
-    limits = (count * (_room(PrecisionClass.TF32, _ROOM),), count * (_room(PrecisionClass.FP32, 1.0),))
+    limits = (count * (room_of(PrecisionClass.TF32, _ROOM),), count * (room_of(PrecisionClass.FP32, 1.0),))
     if all(are_within(e, limit, 1.0) for e, limit in zip(found, limits, strict=True)):
         return False
     usuals = errors_by_rounding(reference, book.case(NOMINAL[0]))
@@ -123,8 +128,3 @@ def _is_left_to_rounding(reference: Reference, book: CaseBook, case: Case) -> bo
         are_within(e, limit, 1.0) or are_within(e, nominal, WORSE)
         for e, limit, nominal in zip(found, limits, usuals, strict=True)
     )
-
-
-def _room(precision: PrecisionClass, factor: float) -> Errors:
-    gate = gate_for(precision, Errors(overall=0.0))
-    return Errors(overall=factor * gate.overall, worst_row=factor * gate.row, worst_element=factor * gate.element)

@@ -157,6 +157,17 @@ class ParameterSource:
         vectors = {n: values[n] for n in self.free if _is_vector(values[n])}
         return values | {n: t * max(1.0, rms / _rms_of(t)) for n, t in vectors.items()}
 
+    def lessened(self, label: str, factor: float) -> Values:
+        """Return random values, the parameters of one sign over a factor."""
+        values = self.random(label)
+        return values | {n: values[n] / factor for n in self.free_of_one_sign}
+
+    @functools.cached_property
+    def free_of_one_sign(self) -> tuple[str, ...]:
+        """The names of the parameters whose random values have one sign; asked for once all ways are known."""
+        of_one_sign = self.of_one_sign
+        return tuple(n for n in self.free if n in of_one_sign)
+
     @functools.cached_property
     def free(self) -> tuple[str, ...]:
         """The names of the parameters, no buffers, whose values may be of any size; asked for once all ways are known."""

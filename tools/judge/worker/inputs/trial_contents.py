@@ -26,6 +26,7 @@ from ridgeline.tools.records.trial_names import (
     NEAR_ONE,
     NOMINAL,
     ORDER_ONE,
+    SMALL_PARAMETERS,
     TWEAKED,
     trial_of,
 )
@@ -112,6 +113,8 @@ class TrialContents:
             return weights.of_order_one(name)
         if name == LARGE_MATRICES:
             return weights.enlarged(name, self._source.sizes[name])
+        if name == SMALL_PARAMETERS:
+            return weights.lessened(name, self._source.sizes[name])
         if name == LARGE_VECTORS:
             return weights.with_large_vectors(name, self._source.sizes[name])
         return self.parameters(NOMINAL[1] if name in TWEAKED else name)

@@ -1,8 +1,9 @@
-"""The trials in which arguments are larger: by the largest factor that leaves the output as well conditioned as it was.
+"""The trials of other sizes: arguments larger or smaller, by as much as leaves the output as well conditioned as it was.
 
 How many rounds an iteration needs, and how long a recurrence remembers, is set by the size of its weights. Those that a
 module begins with are small: a fixed point is reached early, and a state is gone after a few steps. Larger ones lead to
-an edge beyond which the last bits decide. The trials lie on this side of it.
+an edge beyond which the last bits decide. So do smaller rates, dampings and slopes, which are of one sign. The trials lie
+on this side of it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ import torch
 
 from ridgeline.tools.errors import BadReferenceError, ProblemError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.domain.conditioning import LEFT_TO_ROUNDING, WORSE, are_within, errors_by_rounding
+from ridgeline.tools.judge.worker.domain.conditioning import (
+    LEFT_TO_ROUNDING,
+    WORSE,
+    are_within,
+    errors_by_rounding,
+    room_of,
+)
 from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
@@ -24,17 +31,26 @@ from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.trial_contents import Drawn
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import NOMINAL_GATE
-from ridgeline.tools.records.trial_names import LARGE, LARGE_INPUTS, LARGE_MATRICES, LARGE_VECTORS, NOMINAL
+from ridgeline.tools.records.trial_names import (
+    LARGE_INPUTS,
+    LARGE_MATRICES,
+    LARGE_VECTORS,
+    NOMINAL,
+    SIZED,
+    SMALL_PARAMETERS,
+)
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 _STEPS_OF_TWO = 8
 """Steps of a trial's size by which it doubles: from an iteration that settles early to chaos it is some ten of them."""
-_MOST_STEPS = {LARGE_INPUTS: 24, LARGE_MATRICES: 24, LARGE_VECTORS: 8}
-"""... and the most of them: a factor of 8, an rms of 2. Gates of 6 keep a state for 400 steps.
+_MOST_STEPS = {LARGE_INPUTS: 24, LARGE_MATRICES: 24, LARGE_VECTORS: 8, SMALL_PARAMETERS: 48}
+"""... and the most of them: a factor of 8, an rms of 2, a 64th. Gates of 6 keep a state for 400 steps.
 
 Larger ones would ask an honest kernel for what float32 does not hold: a gate of 1 - 2^-12 is off by 2^-13 of what it lacks."""
 _ROWS_WORSE = 16.0
 """Single rows may be so much worse than a nominal trial's: the edge reaches few of them first, and their limits are wide."""
+_ROOM = 1 / 4
+"""... and its own type may be this part of fp32's gates off: kernels that round otherwise have the rest."""
 _LIMIT_S = 3.0
 """Time for one trial's sizes; after it the largest that was taken so far counts."""
 _LIMIT_RUNS = 12
@@ -53,8 +69,8 @@ Tried = Callable[[str, Callable[[], str]], str]
 """Returns what an attempt gives, or why it is left out; the words name it."""
 
 
-class LargeTrials:
-    """Finds the size of each trial of LARGE, and notes it in the secret source."""
+class SizedTrials:
+    """Finds the size of each trial of SIZED, and notes it in the secret source."""
 
     def __init__(
         self, book: CaseBook, source: SecretSource, reference: Reference, *, objection: Objection, tried: Tried
@@ -71,12 +87,15 @@ class LargeTrials:
 
     def settle(self) -> tuple[str, ...]:
         """Return the trials that there are: of arguments whose size does more than scale the output."""
-        return tuple(trial for trial in LARGE if self._settle_trial(trial))
+        return tuple(trial for trial in SIZED if self._settle_trial(trial))
 
     def objection_to(self, case: Case) -> str:
         """Return why a case of larger arguments is refused: what is worse conditioned than a nominal one; "" when it is not."""
-        pairs = zip(self._errors_of(case), self._usual, strict=True)
-        is_as_good = all(are_within(found, usual, WORSE, of_rows=_ROWS_WORSE) for found, usual in pairs)
+        (by_tf32, by_type), (usual_by_tf32, usual_by_type) = self._errors_of(case), self._usual
+        room = (room_of(PrecisionClass.FP32, _ROOM),) * len(case.expected)
+        is_as_good = are_within(by_tf32, usual_by_tf32, WORSE, of_rows=_ROWS_WORSE) and (
+            are_within(by_type, room, 1.0) or are_within(by_type, usual_by_type, WORSE, of_rows=_ROWS_WORSE)
+        )
         return "" if is_as_good else LEFT_TO_ROUNDING
 
     def _errors_of(self, case: Case) -> BothErrors:
@@ -86,7 +105,7 @@ class LargeTrials:
             return None, None
 
     def _settle_trial(self, trial: str) -> bool:
-        if not self._source.may_be_larger(trial):
+        if not self._source.may_be_sized(trial):
             return False
         if self._tried(f"{trial}, twice as large", lambda: self._shows_nothing(trial)):
             return False

@@ -10,7 +10,7 @@ import torch
 from tests.tools.judge.worker.made import Made, made, made_of
 
 from ridgeline.tools.judge.worker.grading.compare import compare
-from ridgeline.tools.records.trial_names import LARGE, LARGE_INPUTS, LARGE_MATRICES, LARGE_VECTORS
+from ridgeline.tools.records.trial_names import LARGE_INPUTS, LARGE_MATRICES, LARGE_VECTORS, SIZED, SMALL_PARAMETERS
 
 MODULE = """
 import torch
@@ -52,7 +52,7 @@ def module(making: str, body: str, shape: str = "32, 64") -> Made:
 
 
 def large(found: Made) -> set[str]:
-    return {name for name in found.domain.names if name in LARGE}
+    return {name for name in found.domain.names if name in SIZED}
 
 
 def test_an_iteration_needs_its_last_rounds_with_large_weights_and_rounding_does_not_decide() -> None:
@@ -89,6 +89,27 @@ def test_gates_of_which_some_forget_nothing_need_every_step() -> None:
         expected = found.book.case(name).expected[0]
         assert (compare(carried(60, name), expected).errors.overall > 1e-4) is is_seen
         assert compare(carried(512, name), expected).errors.overall < 1e-12
+
+
+def test_rates_of_which_all_are_positive_are_small_in_one_trial() -> None:
+    body = """kept = torch.exp(-self.rate)
+        state = torch.zeros_like(x[0])
+        for step in x:
+            state = kept * state + step
+        return state"""
+    found = module("self.rate = nn.Parameter(torch.linspace(0.6, 1, 48))", body, "512, 48")
+    assert SMALL_PARAMETERS in large(found)
+    case, usual = found.book.case(SMALL_PARAMETERS), found.book.case("nominal_0")
+    rate, x = case.parameters["rate"].double(), case.inputs[0].double()
+    assert 0 < float(rate.max()) < float(usual.parameters["rate"].max()) / 8
+    state = torch.zeros_like(x[0])
+    for step in x[-80:]:
+        state = torch.exp(-rate) * state + step
+    assert compare(state, case.expected[0]).errors.overall > 1e-2
+
+
+def test_parameters_of_both_signs_are_not_made_small() -> None:
+    assert SMALL_PARAMETERS not in large(module(*NETWORK))
 
 
 def test_an_iteration_that_an_input_leads_has_that_input_large() -> None:
@@ -134,7 +155,7 @@ def test_only_floating_inputs_are_large_and_each_trial_has_its_own() -> None:
     inputs, _ = contents.of(LARGE_INPUTS)
     assert bool((inputs[1] < 9).all()) and float(inputs[0].std()) > 7
     network = module(*NETWORK)
-    assert large(network) == set(LARGE)
+    assert large(network) == set(SIZED) - {SMALL_PARAMETERS}
     usual = network.source.weights.random("nominal_0")
     (_, matrices), (_, vectors) = map(network.book.contents.of, (LARGE_MATRICES, LARGE_VECTORS))
     assert float(matrices["last.weight"].std()) > 4 * float(usual["last.weight"].std())
@@ -146,8 +167,8 @@ def test_only_floating_inputs_are_large_and_each_trial_has_its_own() -> None:
 def test_a_slow_reference_has_its_largest_sizes_tried_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = itertools.count(step=100)
     timer = SimpleNamespace(perf_counter=lambda: float(next(seconds)))
-    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.large_trials.time", timer)
-    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.large_trials._LIMIT_RUNS", 0)
+    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.sized_trials.time", timer)
+    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.sized_trials._LIMIT_RUNS", 0)
     assert LARGE_MATRICES not in large(module(LAYER, FIXED_POINT)), "the first one is beyond the edge"
     assert LARGE_MATRICES in large(
         module(f"{LAYER}; self.last = nn.Linear(64, 8)", "return self.last(torch.tanh(self.layer(x)))")
