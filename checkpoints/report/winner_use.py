@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 
@@ -19,7 +18,6 @@ class WinnerUse:
     """The facts that a user of the best kernel has to know."""
 
     shell_run: str  # the folder's name, quoted for a shell
-    python_run: str  # … as a Python literal
     is_certified: bool
     entry: str  # what is called
     has_workspace: bool  # `entry` takes a pointer to scratch memory
@@ -49,7 +47,6 @@ def winner_use(archive: Archive, best: Best | None) -> WinnerUse | None:
     taken = [arg for arg in description.signature.args if arg.role in _TAKEN[interface]]
     return WinnerUse(
         shell_run=shlex.quote(archive.path.parent.name),
-        python_run=json.dumps(archive.path.parent.name, ensure_ascii=False),
         is_certified=is_certified,
         entry=_ENTRIES[interface],
         has_workspace=interface is Interface.C,

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from ridgeline.tools.build.header import KEYWORDS
 from ridgeline.tools.build.missing_headers import header_of
 from ridgeline.tools.records.fix_it import FixIt
 
@@ -58,7 +59,8 @@ def read_fix_its(log: str, file: str) -> tuple[FixIt, ...]:
 def apply_fix_its(source: str, fix_its: tuple[FixIt, ...]) -> tuple[str, tuple[str, ...]]:
     """Return the changed source and each change in words; the source as it is where no change fits.
 
-    A header that the source includes already is not included again. Of changes that overlap, the first is made.
+    A header that the source includes already is not included again. Of changes that overlap, the first is made. A keyword
+    is not put in the place of a name: g++ takes the nearest word that it knows, and `inv` would become `int`.
     """
     lines = [line.encode() for line in source.split("\n")]
     words: dict[FixIt, str] = {}
@@ -135,8 +137,12 @@ def _in_words(fix: FixIt, source: str, lines: list[bytes]) -> str:
         lines[fix.line - 1][: fix.column - 1].decode()
     except UnicodeDecodeError:  # its columns are none of this source
         return ""
-    if old == fix.text or not _PLAIN.fullmatch(old):
+    if old == fix.text or not _PLAIN.fullmatch(old) or (_is_name(old) and fix.text.strip() in KEYWORDS):
         return ""
     if not old:
         return f"line {fix.line}: `{fix.text}` is inserted"
     return f"line {fix.line}: `{old}` becomes `{fix.text}`" if fix.text else f"line {fix.line}: `{old}` is removed"
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and text not in KEYWORDS

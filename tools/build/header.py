@@ -42,7 +42,7 @@ _ALIGNED = (
     "#define RIDGELINE_ALIGNED(pointer) "
     f"(static_cast<decltype(pointer)>(__builtin_assume_aligned((pointer), {ALIGNMENT_BYTES})))\n"
 )
-_KEYWORDS = (
+_CPP_WORDS = (
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class co_await "
     "co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do "
     "double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable "
@@ -54,7 +54,9 @@ _KEYWORDS = (
 _MACROS = "NULL EOF INFINITY NAN I linux unix errno assert stdin stdout stderr"
 _TYPES = "size_t int8_t int16_t int32_t int64_t uint8_t torch std cudaStream_t dim3"
 _OURS = "workspace stream fp16 bf16 run ridgeline_call workspace_bytes pointers scalars"
-_RESERVED_WORDS = frozenset(f"{_KEYWORDS} {_MACROS} {_TYPES} {_OURS}".split())
+KEYWORDS = frozenset(_CPP_WORDS.split())
+"""C++'s own words, which name nothing."""
+_RESERVED_WORDS = KEYWORDS.union(f"{_MACROS} {_TYPES} {_OURS}".split())
 MODULE_ENTRY = "class ModelNew(torch.nn.Module)"
 """Definition that a file of interface `module` must contain."""
 _LARGEST_EXACT_INT = 2**53  # scalars reach the entry point as doubles

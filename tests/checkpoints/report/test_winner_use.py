@@ -29,14 +29,16 @@ def commands(archive: Archive) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["run", "a b; rm -rf x", 'it\'s "quoted" \\'])
-def test_commands_name_the_run_as_a_shell_and_python_read_it(tmp_path: Path, name: str) -> None:
+def test_a_command_names_the_run_as_a_shell_reads_it_and_what_runs_in_its_folder_names_none(
+    tmp_path: Path, name: str
+) -> None:
     with Archive.open(tmp_path / name / "archive.sqlite") as archive:
         fill(archive)
         by_hand, ship, load, flags = commands(archive)
     assert by_hand == "python use_kernel.py"
     assert shlex.split(ship) == ["ridgeline", "ship", name, "--out", "DIR"]
     called = next(node for node in ast.walk(ast.parse(load)) if isinstance(node, ast.Call) and len(node.args) == 2)
-    assert isinstance(called.args[0], ast.Constant) and called.args[0].value == name
+    assert isinstance(called.args[0], ast.Constant) and called.args[0].value == "."
     assert flags == "-O3 -march=native"
 
 

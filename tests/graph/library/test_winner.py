@@ -156,6 +156,14 @@ def test_a_kernel_without_parameters_needs_no_model_and_one_output_comes_alone(t
         assert torch.equal(load(given)(x), 2 * x)
 
 
+def test_the_run_folder_that_a_program_runs_in_is_loaded_as_a_dot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(write_run(tmp_path / "run"))
+    x = torch.randn(ROWS, COLS)
+    assert torch.equal(load(".")(x), 2 * x)
+
+
 def test_a_kernel_is_given_nothing_but_what_it_was_made_for(tmp_path: Path) -> None:
     kernel = load(write_run(tmp_path / "run", FULL, KERNEL, fixed="t"), Model())
     x = torch.randn(ROWS, COLS)

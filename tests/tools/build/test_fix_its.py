@@ -95,11 +95,19 @@ def test_changes_are_made_at_their_places_whatever_their_order() -> None:
         fix(2, 9, 10, "x"),  # within a character
         fix(1, 1, 4, "int"),  # nothing
         fix(3, 1, 5, "x"),  # a directive
+        fix(1, 9, 14, "int"),  # a keyword in the place of a name
     ],
 )
 def test_a_change_that_is_none_of_this_source_leaves_it(change: FixIt) -> None:
     source = "int a = totla;\nint b = é;\n#if 1\n#endif\n"
     assert apply_fix_its(source, (change,)) == (source, ())
+
+
+def test_a_keyword_takes_the_place_of_another_keyword_or_of_nothing_and_of_no_name() -> None:
+    source = "struct A;\nA::b c = inv * sqr(d);"
+    asked = (fix(1, 1, 7, "class"), fix(2, 1, 1, "typename "), fix(2, 10, 13, "int"), fix(2, 16, 19, "sqrt"))
+    changed, words = apply_fix_its(source, asked)
+    assert changed == "class A;\ntypename A::b c = inv * sqrt(d);" and len(words) == 3
 
 
 def test_a_header_is_included_once_and_of_overlapping_changes_the_first_is_made() -> None:
@@ -188,6 +196,14 @@ async def test_what_gxx_lacks_is_mended_by_its_fix_its(compiler: Compiler, make_
     assert build.status is Status.OK, build.log
     assert errors == sorted(errors, reverse=True) and len(errors) <= 2
     assert "+= std::max(x[i], rows[i])" in sources[-1] and "totla" not in sources[-1]
+
+
+@pytest.mark.sandboxed
+async def test_a_name_that_gxx_takes_for_a_keyword_is_left_as_it_is(compiler: Compiler, make_task: MakeTask) -> None:
+    source = "void run(const float* x, float* out, void*) {\n  const float inverse = 2;\n  out[0] = x[0] * inv;\n}\n"
+    (build,) = await compiler.compile_batch([make_task(source)])
+    assert [change.text for change in build.fix_its] == ["int"], build.log
+    assert apply_fix_its(source, build.fix_its) == (source, ())
 
 
 @pytest.mark.sandboxed
