@@ -18,7 +18,7 @@ BLOCKED = "blocked"
 """The trial, and the kind of a timed set, in which runs of rows and of columns are lifted."""
 APART = "apart"
 """The trial in which runs of rows share hardly a column; only where an input has as many rows and columns."""
-TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", BLOCKED, APART, INTEGERS, OUTLIERS, FEW_OUTLIERS, MIXTURE)
+TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", BLOCKED, INTEGERS, OUTLIERS, FEW_OUTLIERS, MIXTURE)
 CROWDED = "crowded"
 """The trial in which most numbers of an input are one of them; only where there are inputs that may be so."""
 CROWDED_HIGH = "crowded_high"

@@ -24,11 +24,14 @@ from ridgeline.tools.records.precision import FRESH_SECRETS
 from ridgeline.tools.records.results import Trial, Verdict
 from ridgeline.tools.records.trial_names import (
     ALONE,
-    CROWDED,
+    APART,
+    CROWDS,
+    NEAR_ONE,
     NOMINAL,
     ORDER_ONE,
     SCALARS,
     SIGNED,
+    SIZED,
     TRANSFORMED,
     TWEAKED,
 )
@@ -213,5 +216,14 @@ def test_a_kernel_of_nearly_four_seconds_a_call_is_judged_in_time_whatever_the_r
 
 def test_the_deadline_knows_the_least_and_the_most_trials_of_a_reference() -> None:
     assert len(_LEAST) == len(NOMINAL + TRANSFORMED) == LEAST_TRIALS
-    further = (CROWDED, ORDER_ONE, *(f"{ALONE}_{i}" for i in range(_MOST_ALONE)), *SIGNED, SCALARS)
+    further = (
+        APART,
+        *CROWDS,
+        NEAR_ONE,
+        ORDER_ONE,
+        *SIZED,
+        *(f"{ALONE}_{i}" for i in range(_MOST_ALONE)),
+        *SIGNED,
+        SCALARS,
+    )
     assert len(_LEAST) + len(further) == MOST_TRIALS

@@ -105,7 +105,7 @@ class Domain:
         self._settle_inputs()
         self._settle_mixtures()
         self._settle_lifts()
-        there_are = [n for n in TRANSFORMED if n != APART or source.may_be_apart]
+        there_are = (*TRANSFORMED, APART) if source.may_be_apart else TRANSFORMED
         transformed = [n for n in there_are if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         transformed += self._settle_powers()
