@@ -25,7 +25,7 @@ from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
-from ridgeline.tools.wording import option
+from ridgeline.tools.wording import counted, option
 
 if TYPE_CHECKING:
     from ridgeline.tools.engine import Engine
@@ -38,6 +38,8 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _GIVEN_NAME = re.compile(r"\b(kernel\.(cpp|cu)|candidate\.py)\b")
+_IS_ONE_ERROR = re.compile(r": (?:fatal )?error: ")
+"""In a reason that is the compiler's first error; one in words of ours may sum up several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,7 @@ async def evaluate_files(
         if isinstance(end, EngineError):
             evaluation = dataclasses.replace(_unjudged(candidate, end), total_s=total_s)
         else:
-            evaluation = _naming(file, end.evaluation(total_s=total_s))
+            evaluation = _told_of_build(file, end.evaluation(total_s=total_s))
         yield JudgedFile(file=str(file), evaluation=evaluation, baselines=baselines if is_right else None)
         if isinstance(end, EngineError) and candidate is not candidates[-1]:
             await engine.submit(DescribeTask(problem=target))  # by the judge that is there, else by another
@@ -132,11 +134,15 @@ def _ids(files: Sequence[Path]) -> list[str]:
     return ids
 
 
-def _naming(file: Path, evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with the user's file name in place of the name that the compiler was given."""
+def _told_of_build(file: Path, evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation, of a failed build with the user's file name in its reason and the number of further errors."""
     if evaluation.status is not Status.COMPILE_ERROR:
         return evaluation
-    return dataclasses.replace(evaluation, reason=_GIVEN_NAME.sub(lambda _: file.name, evaluation.reason))
+    reason = _GIVEN_NAME.sub(lambda _: file.name, evaluation.reason)
+    more = evaluation.build.errors - 1 if evaluation.build and _IS_ONE_ERROR.search(reason) else 0
+    return dataclasses.replace(
+        evaluation, reason=f"{reason}; and {counted(more, 'more error')}" if more > 0 else reason
+    )
 
 
 async def _timed(step: Awaitable[T]) -> tuple[T, float]:

@@ -20,6 +20,8 @@ from ridgeline.problems.spec import ProblemSpec
 from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask, Task
 from ridgeline.tools.errors import EngineError, MachineBusyError
 from ridgeline.tools.machine.waits import Wait
+from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
 
 GOOD, BAD = "// speed 2.0\n", "// fails verify\n"
@@ -110,6 +112,28 @@ async def test_every_kernel_has_an_id_of_its_own(problem: ProblemSpec, tmp_path:
     judged = await aevaluate(problem, [GOOD, *files], engine=engine)
     assert [each.status for each in judged] == ["ok", "wrong", "wrong", "wrong"]
     assert engine.ids == ["file-kernel", "file-kernel-2", "file-kernel-3", "file-kernel-2-2"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "errors", "told"),
+    [
+        ("kernel.cpp:3:13: error: 'inv' is not known", 1, "mine.cpp:3:13: error: 'inv' is not known"),
+        ("kernel.cpp:3:13: error: no", 2, "mine.cpp:3:13: error: no; and 1 more error"),
+        ("kernel.cpp:1:10: fatal error: a.h: no", 3, "mine.cpp:1:10: fatal error: a.h: no; and 2 more errors"),
+        ("setmaxnreg, wgmma: these exist on sm_90a", 9, "setmaxnreg, wgmma: these exist on sm_90a"),
+    ],
+)
+async def test_a_kernel_that_does_not_compile_is_told_its_first_error_and_how_many_more_there_are(
+    problem: ProblemSpec, tmp_path: Path, reason: str, errors: int, told: str
+) -> None:
+    class Refusing(MemoryEngine):
+        def _compile(self, task: CompileTask) -> Build:
+            return Build.failed(Finding(code=ReasonCode.COMPILER_FAILED, reason=reason), key="k", errors=errors)
+
+    file = tmp_path / "mine.cpp"
+    file.write_text(BAD)
+    judged = await aevaluate(problem, file, engine=Refusing())
+    assert (judged.status, judged.reason) == (Status.COMPILE_ERROR, told)
 
 
 async def test_pytorch_is_timed_before_the_first_right_kernel_and_never_for_a_wrong_one(problem: ProblemSpec) -> None:
