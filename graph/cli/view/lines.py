@@ -50,7 +50,7 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
         case "round_done":
             behind = f"; {why}" if (why := format_behind(board)) else ""
             told = f"{format_best(board)}{behind}{format_cost(board)}{format_left(board, ';')}"
-            return f"round {event['round']} done: best {told}"
+            return f"round {event['round']} done: best so far {told}"
         case "certification":
             return f"certification begins, which may take {format_seconds(event['left_s'])}: {event['phase']}"
         case "certify":

@@ -57,7 +57,7 @@ async def test_a_round_ends_once_whether_it_is_tuned_or_not(search: Search, tune
     view = PlainView(board, Console(file=text, width=200))
     for event in search.events:
         view.show(event)
-    assert [line.count(" done: best") for line in text.getvalue().splitlines()].count(1) == 3
+    assert [line.count(" done: best so far ") for line in text.getvalue().splitlines()].count(1) == 3
     assert board.rounds_over == len(board.round_s) == len(board.history) == 3
     names = [event["event"] for event in search.events]
     last_tuned = max((n for n, name in enumerate(names) if name == "tune"), default=0)

@@ -168,7 +168,7 @@ def test_the_floor_that_binds_is_told_by_name_and_the_best_kernel_s_share_of_it(
     assert text.getvalue().endswith(f"PyTorch: eager 0.400 ms; {floors}\n")
     view.show(round_started(1))
     view.show(round_done(1))
-    assert f", {share}  " in text.getvalue()
+    assert "round 1 done: best so far 1.50x eager" in text.getvalue() and f", {share}  " in text.getvalue()
     assert floors in "\n".join(drawn(board, width=200))
 
 
