@@ -19,7 +19,8 @@ SCHEMA_PATH = Path(__file__).with_name("problem.schema.json")
 REFERENCE_NAME = "reference.py"
 
 TEMPLATE = """\
-# Every key, its default and its meaning: {schema}
+# Every key, its default and its meaning: docs/problem.md in Ridgeline's repository
+# For an editor and a validator, the JSON schema: {schema}
 name: {name}
 reference: {reference}
 interface: c          # c: plain native source | torch: extension source | module: Python file

@@ -9,10 +9,12 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 import ridgeline
+from ridgeline.graph.search import events
 from ridgeline.graph.session import machine
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
@@ -69,6 +71,18 @@ def test_the_table_of_stable_names_has_every_one() -> None:
     listed = {name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
     assert listed == set(ridgeline.__all__) - {"__version__"}
     assert all(getattr(ridgeline, name) is not None for name in listed)
+
+
+def test_the_table_of_events_has_every_one_with_every_key() -> None:
+    table = PAGE.read_text(encoding="utf-8").partition("## Events")[2].partition("\n## ")[0]
+    rows = {
+        name: set(re.findall(r"`(\w+)`", keys))
+        for name, keys in re.findall(r"^\| `(\w+)` \|.*\|(.*)\|$", table, re.MULTILINE)
+    }
+    hints = [get_type_hints(kind) for kind in get_args(events.SearchEvent)]
+    wanted = {get_args(keys.pop("event"))[0]: set(keys) for keys in hints}
+    assert rows.keys() == wanted.keys()
+    assert {name: keys - rows[name] for name, keys in wanted.items() if keys - rows[name]} == {}
 
 
 def test_toolbox_of_an_agent_runs_as_it_stands(

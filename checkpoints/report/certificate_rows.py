@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ridgeline.checkpoints.report.figures import plain_text
 from ridgeline.checkpoints.report.floors import below_words, floors_words
-from ridgeline.checkpoints.report.wording import COMPARED, RANKING, best_configuration, step_words
+from ridgeline.checkpoints.report.wording import COMPARED, EAGER_TIMES, RANKING, best_configuration, step_words
 from ridgeline.checkpoints.result import BestKernel
 from ridgeline.checkpoints.stored_certificate import (
     Audited,
@@ -176,6 +176,8 @@ def _baselines(certificate: StoredCertificate) -> Iterator[Row]:
     for entry in certificate.baselines:
         ms = entry.median_ms
         yield mode_words(entry.name), f"{ms:.4g} ms" if ms is not None else f"failed: {entry.error}"
+    if certificate.baselines:
+        yield "which time is which", EAGER_TIMES
 
 
 def _selection(certificate: StoredCertificate) -> Iterator[Row]:

@@ -160,7 +160,7 @@ class CertifyEvent(TypedDict):
 
 
 class StoppedEvent(TypedDict):
-    """The search is over."""
+    """The rounds are over, what proves the winner follows; told once more where no certified kernel beats PyTorch."""
 
     event: Literal["stopped"]
     outcome: SearchOutcome | Literal["stopping"]  # "stopping": it was asked to stop, and ends after the steps in flight

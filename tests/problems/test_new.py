@@ -20,6 +20,12 @@ def test_a_new_problem_loads_and_copies_the_reference(tmp_path: Path) -> None:
     assert "ROWS: 4096, COLS: 65536" in path.read_text()
 
 
+def test_a_new_problem_names_the_page_of_its_keys_before_their_schema(tmp_path: Path) -> None:
+    page, schema, *_ = new_problem("mine", SOFTMAX, tmp_path).read_text().splitlines()
+    assert page.endswith(": docs/problem.md in Ridgeline's repository")
+    assert Path(schema.rpartition(": ")[2]).is_file()
+
+
 def test_a_reference_of_half_precision_accepts_its_own_class(tmp_path: Path) -> None:
     reference = tmp_path / "half.py"
     reference.write_text(SOFTMAX.read_text().replace("COLS)", "COLS, dtype=torch.bfloat16)"))

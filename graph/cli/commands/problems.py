@@ -50,17 +50,17 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _tell_one(named: str, *, is_json: bool) -> int:
-    """Print what a kernel of one problem gets and gives, whether a search needs a key, and the header of each device."""
+    """Print what a kernel gets and gives, whether a search needs a key, each device's header, and the first two again."""
     spec = find_problem(named)
     with OutlineProcess(with_graphs=True) as outlines:
         outlined = [outline_problem(outlines, spec, kind) for kind in spec.targets]
     if is_json:
         sys.stdout.write(json.dumps([each.to_json() for each in outlined], indent=2) + "\n")
         return 0
-    sys.stdout.write("\n".join([f"{spec.name}, {spec.path}", *problem_lines(outlined), ""]))
-    for each in outlined:
-        if each.header:
-            sys.stdout.write(f"\nproblem.h on {each.kind.value}:\n\n{each.header}")
+    told = "\n".join([f"{spec.name}, {spec.path}", *problem_lines(outlined), ""])
+    headers = [f"\nproblem.h on {each.kind.value}:\n\n{each.header}" for each in outlined if each.header]
+    again = ["\n", told] if headers else []  # the headers fill more than a screen
+    sys.stdout.write("".join([told, *headers, *again]))
     return 0
 
 

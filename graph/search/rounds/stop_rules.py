@@ -65,7 +65,7 @@ async def first_stop(
 
 
 async def tell_stop(archive: Archive, stop: Stop) -> None:
-    """Store why the search ends, and tell the viewers that it is over."""
+    """Store why the search ends, and tell the viewers that its rounds are over."""
     await run_whole(archive.save_run, RunRecord(stop_reason=stop.reason))
     emit({"event": "stopped", "outcome": stop.outcome, "reason": stop.reason})
 

@@ -23,6 +23,7 @@ def test_summary_says_the_verdict_and_every_figure(filled: Archive) -> None:
         "| over eager PyTorch | 2.270x (2.225 to 2.315, which spans the re-timings) |",
         "| over PyTorch's best configuration | 1.900x |",
         "| ROWS = 1024 | right there too |",
+        "| which time is which | Eager PyTorch is timed by itself as a search begins, or within the hour before",
         "| rule | A round's best kernel is the one whose 95 % interval has the highest lower end.",
         "2.32x (2.20 to 2.50) in the search; its first",
         "| COLS = 767 | a limit: made for the shape of the search, does not build here (needs \\| multiples) |",

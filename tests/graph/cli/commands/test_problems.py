@@ -24,6 +24,8 @@ def test_a_problem_that_is_named_is_told_as_a_kernel_sees_it(problem: Path, caps
     assert told.startswith(f'mine, {problem}\non cpu: extern "C" void run(const float* __restrict__ x')
     assert "  x    input   float32 [64, 128]\n" in told and "  keyless: yes\n" in told
     assert "problem.h on cpu:\n\n#ifndef RIDGELINE_PROBLEM_H" in told and "X_SHAPE_1 = 128;" in told
+    signature = told.partition("\n\n")[0]
+    assert told.endswith(f"\n\n{signature}\n") and told.count(signature) == 2, "a header is longer than a screen"
     assert cli.main(["problems", str(problem), "--json"]) == 0
     (on_cpu,) = json.loads(capsys.readouterr().out)
     assert (on_cpu["target"], on_cpu["keyless"], on_cpu["why_not"]) == ("cpu", True, None)
