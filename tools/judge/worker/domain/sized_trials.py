@@ -90,7 +90,7 @@ class SizedTrials:
         return tuple(trial for trial in SIZED if self._settle_trial(trial))
 
     def objection_to(self, case: Case) -> str:
-        """Return why a case of larger arguments is refused: what is worse conditioned than a nominal one; "" when it is not."""
+        """Return why a case of such arguments is refused: what is worse conditioned than a nominal one; "" when it is not."""
         (by_tf32, by_type), (usual_by_tf32, usual_by_type) = self._errors_of(case), self._usual
         room = (room_of(PrecisionClass.FP32, _ROOM),) * len(case.expected)
         is_as_good = are_within(by_tf32, usual_by_tf32, WORSE, of_rows=_ROWS_WORSE) and (
