@@ -9,3 +9,5 @@ LOST = "the reference's kernels fail on the GPU with these values (a device-side
 
 Objection = Callable[[str, str], str]
 """Returns why the reference gives nothing for a trial, "" when it does; the second argument names what is tried."""
+Tried = Callable[[str, Callable[[], str]], str]
+"""Returns what an attempt gives, or why it is left out; the words name it."""

@@ -6,12 +6,12 @@ One matrix that has to be definite says nothing of the weights beside it: each o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from ridgeline.tools.errors import ProblemError, without_name
 from ridgeline.tools.judge.worker.domain.halving import take_by_halves
-from ridgeline.tools.judge.worker.domain.objections import OUTSIDE
+from ridgeline.tools.judge.worker.domain.objections import OUTSIDE, Tried
 from ridgeline.tools.judge.worker.grading.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
@@ -27,9 +27,6 @@ that is given up one way together. One of 200 parameters takes some 20."""
 _MORE_DRAWS = 4
 """Further draws on which a way has to be taken, once one was refused: some draws of a matrix are definite by chance."""
 _REFUSED_DRAWS = "some of its other values are outside the reference's domain"
-
-Tried = Callable[[str, Callable[[], str]], str]
-"""Returns what an attempt gives, or why it is left out; the words name it."""
 
 
 class OtherParameters:

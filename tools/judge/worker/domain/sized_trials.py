@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 
 import torch
 
@@ -23,7 +22,7 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
     errors_by_rounding,
     room_of,
 )
-from ridgeline.tools.judge.worker.domain.objections import Objection
+from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import moved_in_type
@@ -65,8 +64,6 @@ _TWICE = 2.0
 _SCALES = "a larger one scales the output"
 
 BothErrors = tuple[EachErrors | None, EachErrors | None]
-Tried = Callable[[str, Callable[[], str]], str]
-"""Returns what an attempt gives, or why it is left out; the words name it."""
 
 
 class SizedTrials:
@@ -84,6 +81,7 @@ class SizedTrials:
         self._usual: BothErrors = (None, None)
         self._usual_moves: tuple[float, ...] = ()
         self._run_s = 0.0
+        self._nothing: dict[bool, str] = {}  # why larger inputs, and larger parameters, show nothing
 
     def settle(self) -> tuple[str, ...]:
         """Return the trials that there are: of arguments whose size does more than scale the output."""
@@ -107,7 +105,10 @@ class SizedTrials:
     def _settle_trial(self, trial: str) -> bool:
         if not self._source.may_be_sized(trial):
             return False
-        if self._tried(f"{trial}, twice as large", lambda: self._shows_nothing(trial)):
+        of_inputs = trial == LARGE_INPUTS
+        if of_inputs not in self._nothing:  # all parameters are doubled at once, for each of their trials alike
+            self._nothing[of_inputs] = self._tried(f"{trial}, twice as large", lambda: self._shows_nothing(trial))
+        if self._nothing[of_inputs]:
             return False
         steps = self._largest(trial)
         for _ in range(_MOST_CASES):
