@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.error_map import ErrorMap
@@ -53,7 +54,9 @@ class ProblemFacts(Record):
     places: tuple[Place, ...]  # signature order, tensors only
     trials: tuple[str, ...]
     degenerate: Finding | None  # None when a kernel has work to do
-    scalars: tuple[float, ...] = ()  # of the trial that has other ones, in the order of the signature
+    scalars: Mapping[str, tuple[float, ...]] = field(
+        default_factory=dict
+    )  # by trial that has other ones, as in the signature
     reference_module: ModuleContract | None = None  # how a runner makes and calls the reference; None where none can
     timed_kinds: tuple[str, ...] = ()  # of contents that every measurement of a candidate has to have
 

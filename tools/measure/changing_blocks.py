@@ -24,7 +24,7 @@ from statistics import median
 from ridgeline.tools.judge.messages import Check, Supersede
 from ridgeline.tools.machine.process_use import on_any_core
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan, BlockPlanner
-from ridgeline.tools.measure.distrust import Distrusted, error_words
+from ridgeline.tools.measure.distrust import ROUNDED_ERROR, Distrusted, error_words
 from ridgeline.tools.measure.ticket_watch import TicketWatch
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.measure.timed_side import TimedCandidate
@@ -218,12 +218,13 @@ def _not_fresh(trial: Trial, *, is_right_alone: bool) -> Distrusted:
         "inputs and parameters changed while a block ran, and the output of a call that began after that is not of "
         f"the new ones ({error_words(trial)})"
     )
-    if not is_right_alone:
-        told += (
-            ", nor was it in a call alone, without a change: it is wrong for such contents, or keeps results for longer"
-        )
-    why = "each call does its whole work on what it is given, and keeps nothing from call to call"
-    return Distrusted(ReasonCode.WORKED_AHEAD, f"{told}: {why}")
+    if is_right_alone:
+        why = "each call does its whole work on what it is given, and keeps nothing from call to call"
+        return Distrusted(ReasonCode.WORKED_AHEAD, f"{told}: {why}")
+    why = "nor was it in a call alone, without a change: it is wrong for such contents, or keeps results for longer"
+    return Distrusted(
+        ReasonCode.PRECISION_TOO_LOW if trial.rel_error < ROUNDED_ERROR else ReasonCode.WORKED_AHEAD, f"{told}, {why}"
+    )
 
 
 def _expect_returned(watch: TicketWatch) -> None:

@@ -25,7 +25,7 @@ from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import FRESH_SECRETS, NEAR_LIMIT, REPEAT_LIMIT, asked_of, loosest
 from ridgeline.tools.records.results import Trial, Verdict, factor_of
-from ridgeline.tools.records.trial_names import ALONE, INTEGERS, MIXTURE, NOMINAL, SCALARS, TWEAKED
+from ridgeline.tools.records.trial_names import ALONE, INTEGERS, MIXTURE, NOMINAL, TWEAKED
 from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
@@ -175,9 +175,10 @@ class Verification:
         return max((factor_of(trial) for trial in self._trials), default=0.0)
 
     def _both_runs(self, name: str) -> Finding | None:
-        if name != SCALARS:
+        scalars = self._judge.problem.scalars.get(name)
+        if scalars is None:
             return self._first_run(name) or self._second_run(name)
-        self._runner.set_scalars(self._judge.problem.scalars)
+        self._runner.set_scalars(scalars)
         failure = self._first_run(name) or self._second_run(name)
         given = [a.value for a in self._judge.problem.description.signature.args if a.value is not None]
         self._runner.set_scalars(given)

@@ -30,18 +30,28 @@ ORDER_ONE = "order_one"
 """The trial in which parameters that are small, or zero, are of order one; only where there are such."""
 LARGE_INPUTS = "large_inputs"
 """The trial whose inputs are larger, by the largest factor that leaves the output as well conditioned as it was."""
+SMALL_INPUTS = "small_inputs"
+"""The trial whose inputs are smaller, by the smallest factor that leaves it so: what drives a state keeps it from lasting."""
 LARGE_MATRICES = "large_matrices"
-"""The same of parameters with two dimensions or more."""
+"""As `large_inputs`, of parameters and buffers with two dimensions or more."""
 LARGE_VECTORS = "large_vectors"
-"""The same of the other parameters, which are brought to one size."""
+"""The same of the other ones, which are brought to one size."""
 SMALL_PARAMETERS = "small_parameters"
-"""The trial whose parameters of one sign are smaller, by the smallest factor that leaves the output so: rates, dampings."""
-SIZED = (LARGE_INPUTS, LARGE_MATRICES, LARGE_VECTORS, SMALL_PARAMETERS)
+"""The trial whose parameters and buffers of one sign are smaller, by the smallest factor that leaves the output so: rates,
+dampings."""
+LARGE_SCALARS = "large_scalars"
+"""As `large_inputs`, of floating-point scalars."""
+SMALL_SCALARS = "small_scalars"
+"""As `small_inputs`, of floating-point scalars."""
+SMALL_APART = "small_apart"
+"""The trial whose parameters and buffers of one sign, and floating-point scalars, are smaller beside the inputs of `apart`."""
+SCALED_SCALARS = (LARGE_SCALARS, SMALL_SCALARS, SMALL_APART)
+SIZED = (LARGE_INPUTS, SMALL_INPUTS, LARGE_MATRICES, LARGE_VECTORS, SMALL_PARAMETERS, *SCALED_SCALARS)
 """Those there are only where an argument's size does not merely scale the output."""
 ALONE = "alone"
 """A trial `alone_NAME` differs from its base in one argument; `alone_1`, `alone_2`, … in a share of many arguments."""
 SCALARS = "scalars"
-"""The trial in which floating-point scalars have other values; only where there are such."""
+"""The trial in which floating-point scalars have other values of their size; only where there are such."""
 SIGNED = ("mixed_signs", "few_signs", "opposite_signs")
 """The trials in which arguments of one sign have other signs; only where there are such."""
 GIVEN = NOMINAL[1]

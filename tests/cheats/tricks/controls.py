@@ -48,6 +48,8 @@ TRICKS: tuple[Trick, ...] = (
           "nothing: it must pass", c("apart_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of an iteration to a fixed point, and of a recurrence with gates",
           "nothing: it must pass", c("settled_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of a reservoir's state, and of walks with restart",
+          "nothing: it must pass", c("lasting_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of plain loops: products, exponentials, a loss, standardised rows, running products",
           "nothing: it must pass", c("plain_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a covariance that is always alike", "nothing: it must pass and be timed",

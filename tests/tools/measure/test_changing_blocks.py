@@ -174,8 +174,20 @@ def test_a_kernel_that_is_wrong_for_the_contents_is_told_so() -> None:
     def call(index: int) -> None:
         memory.outputs[index] = 2 * memory.inputs[index] + 1
 
-    with pytest.raises(Distrusted, match="nor was it in a call alone, without a change: it is wrong"):
+    with pytest.raises(Distrusted, match="nor was it in a call alone, without a change: it is wrong") as fault:
         run_all(blocks_of(memory, Looping(memory, call)))
+    assert fault.value.finding.code is ReasonCode.WORKED_AHEAD
+
+
+def test_a_kernel_that_rounds_too_much_for_the_contents_is_not_said_to_work_ahead() -> None:
+    memory = Memory()
+
+    def call(index: int) -> None:
+        memory.outputs[index] = (2 * memory.inputs[index] + memory.parameter) * (1 + 1e-3)
+
+    with pytest.raises(Distrusted, match="it is wrong for such contents") as fault:
+        run_all(blocks_of(memory, Looping(memory, call)))
+    assert fault.value.finding.code is ReasonCode.PRECISION_TOO_LOW
 
 
 def test_calls_worked_off_in_the_first_one_are_found() -> None:

@@ -47,7 +47,9 @@ class JudgeByFactor(Answering):
 
     def __init__(self, factors: Sequence[float], *, difference: float = 0.0, trials: Sequence[str] = TRIALS) -> None:
         super().__init__(n_sets=2)
-        self.problem = SimpleNamespace(trials=tuple(trials), n_sets=2, description=description_of(), degenerate=None)
+        self.problem = SimpleNamespace(
+            trials=tuple(trials), n_sets=2, description=description_of(), degenerate=None, scalars={}
+        )
         self.factors = factors
         self.difference = difference  # between two runs, over the gate
         self.draw = 0

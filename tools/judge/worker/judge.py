@@ -183,7 +183,7 @@ class Judge:
             regions=tuple(RegionForm(size_bytes=r.size_bytes, writable=r.writable_by_runner) for r in regions),
             places=self.memory.places,
             trials=self._domain.names,
-            scalars=tuple(map(float, self._book.changes.scalars)),
+            scalars={name: tuple(map(float, values)) for name, values in self._book.changes.scalars.items()},
             degenerate=self._examiner.degenerate,
             reference_module=self._contract,
             timed_kinds=self._renewal.kinds.names,

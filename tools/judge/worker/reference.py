@@ -37,6 +37,7 @@ from ridgeline.tools.judge.worker.contract import (
     without_side_effects,
 )
 from ridgeline.tools.judge.worker.model_copy import copied
+from ridgeline.tools.judge.worker.patience import Patience, TakesTooLongError
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.judge.worker.user_code import attribute, is_out_of_memory, load_reference, named_line, run_own
 from ridgeline.tools.modelnew.file import PUBLIC_SEED
@@ -46,6 +47,8 @@ from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 T = TypeVar("T")
+
+_OWN, _DOUBLE = "own type", "float64"
 
 
 class Reference:
@@ -58,6 +61,7 @@ class Reference:
         """
         self.device = device
         self._limit = limit or HangLimit()
+        self.patience = Patience()
         self._module = self._own("module", lambda: load_reference(source))
         self.model = self._make_model()
         self._place_model()
@@ -163,7 +167,11 @@ class Reference:
 
     def run(self, inputs: Tensors) -> Tensors:
         """Call the reference as the user wrote it."""
-        return self._own("forward()", lambda: flat_outputs(self.model(*self.arguments(inputs))))
+        return self._own("forward()", lambda: self._called(self.model, inputs))
+
+    def _called(self, model: torch.nn.Module, inputs: Tensors) -> Tensors:
+        with self.patience.applied(_OWN if model is self.model else _DOUBLE):
+            return flat_outputs(model(*self.arguments(inputs)))
 
     def run_double(self, inputs: Tensors, parameters: dict[str, torch.Tensor]) -> Tensors:
         """Call the reference in float64 with these parameters; in its own type where it refuses float64."""
@@ -186,9 +194,10 @@ class Reference:
             _set_tensor(model, name, value.double() if value.is_floating_point() else value)
         doubled = tuple(t.double() if t.is_floating_point() else t for t in inputs)
         try:
-            outputs = flat_outputs(model(*self.arguments(doubled)))
+            with self._limit.applied():
+                outputs = self._called(model, doubled)
         except Exception as error:
-            if is_out_of_memory(error):
+            if is_out_of_memory(error) or isinstance(error, TakesTooLongError):
                 raise  # expected outputs of the reference's own type would be taken for those of float64
             if isinstance(error, AssertionError) and self._has_doubled:
                 raise BadReferenceError.of_text(f"forward() in float64: {named_line(error)}") from error

@@ -109,10 +109,10 @@ class Domain:
         transformed = [n for n in there_are if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         transformed += self._settle_powers()
-        transformed += self._sized.settle()
+        scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
+        transformed += self._sized.settle(may_be_apart=APART in transformed)
         ordered = self._tweaks_first(transformed)
         signed = self._settle_signs()
-        scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
         self.names = (*NOMINAL, *ordered, *signed, *scalars)
 
     # ----------------------------------------------------------------------------------------------------- parameters
@@ -258,7 +258,9 @@ class Domain:
         return what in self._left_out or bool(self._tried(what, lambda: self.objection(SCALARS)))
 
     def _note_scalars(self, scalars: tuple[Scalar, ...]) -> None:
-        self._book.use(replace(self._book.changes, scalars=scalars))
+        """Let the trial of scalars have these, or no others than the given."""
+        others = {SCALARS: scalars} if scalars != tuple(self._reference.scalars) else {}
+        self._book.use(replace(self._book.changes, scalars=others))
 
     @property
     def scalar_names(self) -> tuple[str, ...]:
@@ -337,7 +339,8 @@ class Domain:
             DeviceLostError: it does not.
         """
         try:
-            return attempt()
+            with self._reference.patience.trying():
+                return attempt()
         finally:
             try:
                 self._memory.device.settle()

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 import torch
 
 from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.trial_names import NOMINAL
+from ridgeline.tools.records.trial_names import NOMINAL, SCALARS
 
 _LIMIT_S = 3.0
 """Time for all arguments; a model of hundreds of slow layers has the rest of them looked at together."""
@@ -98,18 +98,18 @@ class Effects:
         return {self._outputs[i]: _CONSTANT for i in sorted(self._never_changed)}
 
     def _scalars_without(self, names: Sequence[str]) -> dict[str, str]:
-        given = self._reference.scalars
-        changed = [
-            i
-            for i, (was, other) in enumerate(zip(given, self._book.changes.scalars, strict=False))
-            if repr(was) != repr(other)
-        ]
+        pairs = enumerate(zip(self._reference.scalars, self._other_scalars, strict=True))
+        changed = [i for i, (was, other) in pairs if repr(was) != repr(other)]
         return {names[i]: _reason(_ALL) for i in changed if not self._scalar_shows(i)}
+
+    @property
+    def _other_scalars(self) -> Sequence[Scalar]:
+        return self._book.changes.scalars.get(SCALARS, self._reference.scalars)
 
     def _scalar_shows(self, index: int) -> bool:
         book, case = self._book, self._book.case(NOMINAL[0])
         others = list(self._reference.scalars)
-        others[index] = book.changes.scalars[index]
+        others[index] = self._other_scalars[index]
         with book.parameters_kept(), self._reference.with_scalars(others):
             book.place_parameters(case.parameters)
             try:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 
 from ridgeline.tools.errors import BadReferenceError, ProblemError
-from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.domain.conditioning import (
     LEFT_TO_ROUNDING,
     WORSE,
@@ -27,43 +29,78 @@ from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, are_fini
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import moved_in_type
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.judge.worker.inputs.trial_contents import Drawn
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.trial_names import (
+    APART,
     LARGE_INPUTS,
     LARGE_MATRICES,
+    LARGE_SCALARS,
     LARGE_VECTORS,
     NOMINAL,
+    SCALARS,
+    SCALED_SCALARS,
     SIZED,
+    SMALL_APART,
+    SMALL_INPUTS,
     SMALL_PARAMETERS,
+    SMALL_SCALARS,
 )
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 _STEPS_OF_TWO = 8
 """Steps of a trial's size by which it doubles: from an iteration that settles early to chaos it is some ten of them."""
-_MOST_STEPS = {LARGE_INPUTS: 24, LARGE_MATRICES: 24, LARGE_VECTORS: 8, SMALL_PARAMETERS: 48}
-"""... and the most of them: a factor of 8, an rms of 2, a 64th. Gates of 6 keep a state for 400 steps.
+_MOST_STEPS = {
+    LARGE_INPUTS: 24,
+    SMALL_INPUTS: 24,
+    LARGE_MATRICES: 24,
+    LARGE_VECTORS: 8,
+    SMALL_PARAMETERS: 48,
+    LARGE_SCALARS: 24,
+    SMALL_SCALARS: 32,
+    SMALL_APART: 32,
+}
+"""... and the most of them: a factor of 8, numbers of up to 6, a 64th, a 16th. A gate of 6 keeps a state for 400 steps.
 
 Larger ones would ask an honest kernel for what float32 does not hold: a gate of 1 - 2^-12 is off by 2^-13 of what it lacks."""
 _ROWS_WORSE = 16.0
-"""Single rows may be so much worse than a nominal trial's: the edge reaches few of them first, and their limits are wide."""
+"""Single rows may be so much worse than a usual trial's: the edge reaches few of them first, and their limits are wide."""
 _ROOM = 1 / 4
 """... and its own type may be this part of fp32's gates off: kernels that round otherwise have the rest."""
 _LIMIT_S = 3.0
 """Time for one trial's sizes; after it the largest that was taken so far counts."""
 _LIMIT_RUNS = 12
 """... or so many runs of the reference, where they take longer: a size takes two."""
-_MOST_CASES = 3
-"""Sizes of which a whole case is made ..."""
-_LESS = 2 / 3
-"""... each of so many of the steps of the one that was refused."""
+_MOST_CASES = 4
+"""Sizes of which a whole case is made, each a step below the one that was refused: the edge is near ..."""
+_LAST = 2 / 3
+"""... but the last, which is of so many of the steps."""
 _MERELY = NOMINAL_GATE[PrecisionClass.FP32]
 """An output that differs by no more from one that was scaled shows nothing else: a norm's epsilon, say."""
 _TWICE = 2.0
 _SCALES = "a larger one scales the output"
 
+_OF_INPUTS = (LARGE_INPUTS, SMALL_INPUTS)
+_OF_PARAMETERS = (LARGE_MATRICES, LARGE_VECTORS, SMALL_PARAMETERS)
+
 BothErrors = tuple[EachErrors | None, EachErrors | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Arguments:
+    """Inputs, parameters and scalars of one call."""
+
+    inputs: Tensors
+    parameters: dict[str, torch.Tensor]
+    scalars: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Usual:
+    """By how much a trial's output moves that the reference takes as it is, and what is made of it in other types."""
+
+    errors: BothErrors
+    moves: tuple[float, ...]
 
 
 class SizedTrials:
@@ -78,18 +115,24 @@ class SizedTrials:
         self._reference = reference
         self._objection = objection
         self._tried = tried
-        self._usual: BothErrors = (None, None)
-        self._usual_moves: tuple[float, ...] = ()
+        self._may_be_apart = False
+        self._usual: dict[str, _Usual] = {}
         self._run_s = 0.0
-        self._nothing: dict[bool, str] = {}  # why larger inputs, and larger parameters, show nothing
+        self._nothing: dict[str, str] = {}  # why larger arguments show nothing, by what is larger
 
-    def settle(self) -> tuple[str, ...]:
-        """Return the trials that there are: of arguments whose size does more than scale the output."""
+    def settle(self, *, may_be_apart: bool) -> tuple[str, ...]:
+        """Return the trials that there are: of arguments whose size does more than scale the output.
+
+        Scalars that may have other values have them in the trial of scalars by then. `may_be_apart`: the reference takes
+        inputs with groups of rows.
+        """
+        self._may_be_apart = may_be_apart
         return tuple(trial for trial in SIZED if self._settle_trial(trial))
 
     def objection_to(self, case: Case) -> str:
-        """Return why a case of such arguments is refused: what is worse conditioned than a nominal one; "" when it is not."""
-        (by_tf32, by_type), (usual_by_tf32, usual_by_type) = self._errors_of(case), self._usual
+        """Return why a case of such arguments is refused: what is worse conditioned than a usual one; "" when it is not."""
+        by_tf32, by_type = self._errors_of(case)
+        usual_by_tf32, usual_by_type = self._usual[_base_of(case.name)].errors
         room = (room_of(PrecisionClass.FP32, _ROOM),) * len(case.expected)
         is_as_good = are_within(by_tf32, usual_by_tf32, WORSE, of_rows=_ROWS_WORSE) and (
             are_within(by_type, room, 1.0) or are_within(by_type, usual_by_type, WORSE, of_rows=_ROWS_WORSE)
@@ -98,26 +141,34 @@ class SizedTrials:
 
     def _errors_of(self, case: Case) -> BothErrors:
         try:
-            return errors_by_rounding(self._reference, case)
+            with self._book.scalars_of(case.name):
+                return errors_by_rounding(self._reference, case)
         except BadReferenceError:  # it refuses rounded operands, weights of sum 1 say
             return None, None
 
     def _settle_trial(self, trial: str) -> bool:
-        if not self._source.may_be_sized(trial):
+        if not self._changes_any(trial):
             return False
-        of_inputs = trial == LARGE_INPUTS
-        if of_inputs not in self._nothing:  # all parameters are doubled at once, for each of their trials alike
-            self._nothing[of_inputs] = self._tried(f"{trial}, twice as large", lambda: self._shows_nothing(trial))
-        if self._nothing[of_inputs]:
+        doubled = _doubled_with(trial)
+        if doubled not in self._nothing:
+            self._nothing[doubled] = self._tried(f"{trial}, twice as large", lambda: self._shows_nothing(trial))
+        base = _base_of(trial)
+        if self._nothing[doubled] or not self._is_usual(base):
             return False
         steps = self._largest(trial)
-        for _ in range(_MOST_CASES):
+        for n_made in range(1, _MOST_CASES + 1):
             if steps <= 0:
                 break
             if not self._objection(trial, self._note(trial, steps)):
                 return True
-            steps = int(steps * _LESS)
+            steps = steps - 1 if n_made + 1 < _MOST_CASES else int(steps * _LAST)
+        self._forget(trial)
         return False
+
+    def _changes_any(self, trial: str) -> bool:
+        may_be_here = self._may_be_apart if trial == SMALL_APART else True
+        has_scalars = trial in SCALED_SCALARS and SCALARS in self._book.changes.scalars
+        return may_be_here and (has_scalars or self._source.may_be_sized(trial))
 
     def _largest(self, trial: str) -> int:
         """Return the most steps at which operands with other last bits move the output about as little as they usually do."""
@@ -132,32 +183,82 @@ class SizedTrials:
             steps = (taken + refused) // 2
         return taken
 
+    # ----------------------------------------------------------------------------------------------------------- sizes
+
     def _note(self, trial: str, steps: int) -> str:
         """Give a trial this size, and return the words that name it."""
+        self._forget(trial)
+        size = self._source.sizes[trial] = 2.0 ** (steps / _STEPS_OF_TWO)
+        if trial in SCALED_SCALARS and SCALARS in (scalars := self._book.changes.scalars):
+            sized = self._scalars_times(size if trial == LARGE_SCALARS else 1 / size)
+            self._book.use(replace(self._book.changes, scalars={**scalars, trial: sized}))
+        return f"{trial}, size {size:g}"
+
+    def _forget(self, trial: str) -> None:
         self._book.forget(trial)
-        self._source.sizes[trial] = 2.0 ** (steps / _STEPS_OF_TWO)
-        return f"{trial}, size {self._source.sizes[trial]:g}"
+        others = {name: scalars for name, scalars in self._book.changes.scalars.items() if name != trial}
+        self._book.use(replace(self._book.changes, scalars=others))
+
+    def _scalars_times(self, factor: float) -> tuple[Scalar, ...]:
+        """Return the scalars, those times a factor that have other values in the trial of scalars."""
+        given = self._reference.scalars
+        others = self._book.changes.scalars.get(SCALARS, given)
+        pairs = zip(given, others, strict=True)
+        return tuple(was * factor if repr(was) != repr(other) else was for was, other in pairs)
+
+    def _arguments_of(self, trial: str) -> _Arguments:
+        inputs, parameters = self._book.contents.at_hand(trial)
+        given = tuple(self._reference.scalars)
+        return _Arguments(inputs=inputs, parameters=parameters, scalars=self._book.changes.scalars.get(trial, given))
+
+    # ----------------------------------------------------------------------------------------------------------- looks
+
+    def _is_usual(self, base: str) -> bool:
+        """Return whether it is known how the output of a usual trial moves."""
+        if base not in self._usual:
+            case = self._book.case(base)
+            errors = self._errors_of(case)
+            del case
+
+            def moved() -> str:
+                self._usual[base] = _Usual(errors=errors, moves=self._moves(self._arguments_of(base)))
+                return ""
+
+            self._tried(f"{base}, with other last bits", self._unless_refused(moved))
+        return base in self._usual
+
+    def _unless_refused(self, look: Callable[[], str]) -> Callable[[], str]:
+        """Return a look at the reference that places parameters, and leaves them as they were."""
+
+        def looked() -> str:
+            with self._book.parameters_kept():
+                try:
+                    return look()
+                except ProblemError as error:
+                    return str(error)
+
+        return looked
 
     def _looked_at(self, trial: str) -> str:
         """Return why a trial of the size that is noted is refused at first sight, "" where it is not."""
-        with self._book.parameters_kept():
-            try:
-                moves = self._moves(self._book.contents.of(trial))
-            except ProblemError:
-                return LEFT_TO_ROUNDING
-        pairs = zip(moves, self._usual_moves, strict=True)
-        return "" if all(found <= WORSE * usual for found, usual in pairs) else LEFT_TO_ROUNDING
+        usual = self._usual[_base_of(trial)].moves
 
-    def _moves(self, contents: Drawn) -> tuple[float, ...]:
+        def is_as_good() -> str:
+            pairs = zip(self._moves(self._arguments_of(trial)), usual, strict=True)
+            return "" if all(found <= WORSE * each for found, each in pairs) else LEFT_TO_ROUNDING
+
+        return self._unless_refused(is_as_good)()
+
+    def _moves(self, arguments: _Arguments) -> tuple[float, ...]:
         """Return by what part of itself each output moves where about half of the operands move by some last bits."""
-        inputs, parameters = contents
-        first = self._outputs(inputs, parameters)
-        second = self._outputs(*moved_in_type(inputs, parameters))
-        return tuple(map(_difference, first, second))
+        inputs, parameters = moved_in_type(arguments.inputs, arguments.parameters)
+        others = replace(arguments, inputs=inputs, parameters=parameters)
+        return tuple(map(_difference, self._outputs(arguments), self._outputs(others)))
 
-    def _outputs(self, inputs: Tensors, parameters: dict[str, torch.Tensor]) -> Tensors:
-        self._book.place_parameters(parameters)
-        return tuple(output.clone() for output in self._reference.run(inputs))
+    def _outputs(self, arguments: _Arguments) -> Tensors:
+        self._book.place_parameters(arguments.parameters)
+        with self._reference.with_scalars(arguments.scalars):
+            return tuple(output.clone() for output in self._reference.run(arguments.inputs))
 
     def _shows_nothing(self, trial: str) -> str:
         """Return why a trial would show nothing: arguments of twice the size give the same output times a power of two.
@@ -165,27 +266,39 @@ class SizedTrials:
         A product does so, an iteration does not. All parameters are doubled at once: the bias of a product grows with its
         weight.
         """
-        case, weights = self._book.case(NOMINAL[0]), self._source.weights
-        inputs, parameters = case.inputs, case.parameters
-        if self._usual == (None, None):
-            self._usual = self._errors_of(case)  # before there is another case beside it
-        del case
-        with self._book.parameters_kept():
+        usual = self._arguments_of(NOMINAL[0])
+
+        def is_alike() -> str:
+            began_s = time.perf_counter()
+            outputs = self._outputs(usual)
+            self._run_s = time.perf_counter() - began_s
             try:
-                began_s = time.perf_counter()
-                usual = self._outputs(inputs, parameters)
-                self._run_s = time.perf_counter() - began_s
-                if trial == LARGE_INPUTS:
-                    doubled = self._outputs(self._source.times(inputs, _TWICE), parameters)
-                else:
-                    others = {n: parameters[n] * _TWICE for n in weights.free}
-                    doubled = self._outputs(inputs, parameters | others)
-                if all(map(_is_power_of_two_times, doubled, usual)):
-                    return _SCALES
-                self._usual_moves = self._usual_moves or self._moves((inputs, parameters))
-            except ProblemError as error:
-                return str(error) if not self._usual_moves else ""
-        return ""
+                doubled = self._outputs(self._doubled(usual, trial))
+            except ProblemError:
+                return ""  # a smaller size may be taken
+            return _SCALES if all(map(_is_power_of_two_times, doubled, outputs)) else ""
+
+        return self._unless_refused(is_alike)()
+
+    def _doubled(self, usual: _Arguments, trial: str) -> _Arguments:
+        """Return arguments of which those are doubled that a trial, or one of the same arguments, makes larger or smaller."""
+        if trial in _OF_INPUTS:
+            return replace(usual, inputs=self._source.times(usual.inputs, _TWICE))
+        names = () if trial in (LARGE_SCALARS, SMALL_SCALARS) else self._source.weights.free
+        parameters = {**usual.parameters, **{n: usual.parameters[n] * _TWICE for n in names}}
+        scalars = self._scalars_times(_TWICE) if trial in SCALED_SCALARS else usual.scalars
+        return replace(usual, parameters=parameters, scalars=scalars)
+
+
+def _base_of(trial: str) -> str:
+    """Return the usual trial whose inputs a trial of SIZED has, and beside which its output is as well conditioned."""
+    return APART if trial == SMALL_APART else NOMINAL[0]
+
+
+def _doubled_with(trial: str) -> str:
+    """Return the first trial that changes what this one does: whether twice as much of it shows is asked for once."""
+    groups = (_OF_INPUTS, _OF_PARAMETERS, (LARGE_SCALARS, SMALL_SCALARS), (SMALL_APART,))
+    return next(group[0] for group in groups if trial in group)
 
 
 def _is_power_of_two_times(output: torch.Tensor, usual: torch.Tensor) -> bool:

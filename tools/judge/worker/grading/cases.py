@@ -30,7 +30,6 @@ from ridgeline.tools.records.precision import LOST_MOVED, LOST_STEADY, SUM_ERROR
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.trial_names import (
     NOMINAL,
-    SCALARS,
 )
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
@@ -156,14 +155,15 @@ class CaseBook:
         finally:
             self.place_parameters(placed)
 
-    def _scalars_of(self, name: str) -> contextlib.AbstractContextManager[None]:
-        return self._reference.with_scalars(self.changes.scalars if name == SCALARS else self._reference.scalars)
+    def scalars_of(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Call the reference with a trial's scalars meanwhile."""
+        return self._reference.with_scalars(self.changes.scalars.get(name, self._reference.scalars))
 
     # --------------------------------------------------------------------------------------------------------- making
 
     def make(self, name: str) -> Case:
         """Return a new case, which is not kept."""
-        with self.parameters_kept(), self._scalars_of(name):
+        with self.parameters_kept(), self.scalars_of(name):
             return self._computed(name)
 
     def _can_make_again(self, name: str) -> bool:
@@ -172,7 +172,7 @@ class CaseBook:
 
     def _made_again(self, name: str) -> Case:
         """Return a case that was made before: the reference runs in float64 alone."""
-        with self._scalars_of(name):
+        with self.scalars_of(name):
             inputs, parameters = self.contents.of(name)
             nothing = tuple(torch.empty(0, dtype=dtype) for dtype in self._dtypes)  # no output is exact
             expected = expected_of(self._reference, inputs, parameters, nothing)
@@ -196,21 +196,21 @@ class CaseBook:
     def own_errors(self, case: Case, precision: PrecisionClass) -> EachErrors | None:
         """Return a class's own errors on a case, computed once; None when the class cannot hold these numbers."""
         if precision not in case.own:
-            with self._scalars_of(case.name):
+            with self.scalars_of(case.name):
                 case.own[precision] = self._measure_own(case, precision)
         return case.own[precision]
 
     def sum_errors(self, case: Case, precision: PrecisionClass) -> EachErrors | None:
         """Return what a class's sums lose of a case, computed once; None when nothing can be told of it."""
         if precision not in case.sums:
-            with self._scalars_of(case.name):
+            with self.scalars_of(case.name):
                 case.sums[precision] = sum_errors(self._reference, case, SUM_ERROR[precision])
         return case.sums[precision]
 
     @contextlib.contextmanager
     def running(self, case: Case) -> Iterator[Reference]:
         """Yield the reference with a case's scalars."""
-        with self._scalars_of(case.name):
+        with self.scalars_of(case.name):
             yield self._reference
 
     def condition_of(self, case: Case, index: int) -> float:
@@ -219,7 +219,7 @@ class CaseBook:
         Whole numbers are not moved. An output of such operands alone has the nominal trial's, where that is larger.
         """
         if not case.conditions:
-            with self._scalars_of(case.name):
+            with self.scalars_of(case.name):
                 found = condition_numbers(self._reference, case)
             if case.name != NOMINAL[0] and all(map(_is_whole, case.inputs)):
                 nominal = self.case(NOMINAL[0])
@@ -233,7 +233,7 @@ class CaseBook:
         That is PyTorch's own, those of operands rounded to a class, and some of operands with other last bits.
         """
         loosest = precisions[-1]
-        with self.parameters_kept(), self._scalars_of(case.name):
+        with self.parameters_kept(), self.scalars_of(case.name):
             self.place_parameters(case.parameters)
             yield Moved(output=self._reference.run(case.inputs)[index], allowed=LOST_STEADY[PrecisionClass.FP32])
             for rng_seed in range(_MOVES):

@@ -46,6 +46,7 @@ _RANK = (
 _ROUNDING = 64  # last bits by which the halves of a symmetric matrix may differ
 _OFTEN_CROWDED = 1 / 2  # of the draws of whole numbers
 _CROWDED = 15 / 16  # of the places of such a draw
+_MOVED = 3.0  # times the rms, by which one element is moved
 _ADDED = 0.5  # ... whose diagonal is this share of the mean diagonal element
 
 
@@ -179,12 +180,18 @@ def _mixed_up_on_both_sides(tensor: torch.Tensor, generator: torch.Generator) ->
 
 
 def _with_one_moved(tensor: torch.Tensor, _other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return a tensor with one element moved by three times its rms; one of positive numbers is halved instead."""
+    """Return a tensor with one element moved by three times its rms, to the other side of zero where there are such numbers.
+
+    So it is hardly ever larger than the others: a gate that forgets next to nothing is more than float32 holds. One of
+    positive numbers is halved instead.
+    """
     changed, place = tensor.clone(), random_index(tensor.shape, generator)
     if bool((tensor > 0).all()):
         changed[place] *= 0.5
-    else:
-        changed[place] += 3 * float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / math.sqrt(tensor.numel())
+        return changed
+    step = _MOVED * float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / math.sqrt(tensor.numel())
+    is_down = bool((tensor < 0).any()) and bool(changed[place] > 0)
+    changed[place] += -step if is_down else step
     return changed
 
 

@@ -53,7 +53,6 @@ class ParameterSource:
             generator: makes the generator that belongs to a label.
         """
         self.defaults = defaults
-        self._buffers = buffers
         self._generator = generator
         arguments = {n: t for n, t in defaults.items() if (varied is None or n in varied) and t.numel()}
         kept_in_order = buffers | untrained
@@ -147,31 +146,31 @@ class ParameterSource:
         return {n: (t.double() * factors[n]).to(t.dtype) if n in factors else t for n, t in values.items()}
 
     def enlarged(self, label: str, factor: float) -> Values:
-        """Return random values, the matrices among the parameters times a factor."""
+        """Return random values, the matrices among them times a factor."""
         values = self.random(label)
         return values | {n: values[n] * factor for n in self.free if not _is_vector(values[n])}
 
-    def with_large_vectors(self, label: str, rms: float) -> Values:
-        """Return random values, the vectors among the parameters brought to this rms where theirs is smaller."""
+    def with_large_vectors(self, label: str, largest: float) -> Values:
+        """Return random values, each vector among them times what brings its largest number to this size, or as it is."""
         values = self.random(label)
         vectors = {n: values[n] for n in self.free if _is_vector(values[n])}
-        return values | {n: t * max(1.0, rms / _rms_of(t)) for n, t in vectors.items()}
+        return values | {n: t * max(1.0, largest / _largest_of(t)) for n, t in vectors.items()}
 
     def lessened(self, label: str, factor: float) -> Values:
-        """Return random values, the parameters of one sign over a factor."""
+        """Return random values, those of one sign over a factor."""
         values = self.random(label)
         return values | {n: values[n] / factor for n in self.free_of_one_sign}
 
     @functools.cached_property
     def free_of_one_sign(self) -> tuple[str, ...]:
-        """The names of the parameters whose random values have one sign; asked for once all ways are known."""
+        """The names of such tensors whose random values have one sign; asked for once all ways are known."""
         of_one_sign = self.of_one_sign
         return tuple(n for n in self.free if n in of_one_sign)
 
     @functools.cached_property
     def free(self) -> tuple[str, ...]:
-        """The names of the parameters, no buffers, whose values may be of any size; asked for once all ways are known."""
-        return tuple(n for n in self.varied if n not in self._buffers and self._ways[n][0].is_free)
+        """The names of the tensors whose values may be of any size; asked for once all ways are known."""
+        return tuple(n for n in self.varied if self._ways[n][0].is_free)
 
     def has_free(self, *, vectors: bool) -> bool:
         """Return whether there is such a vector, or such a matrix."""
@@ -210,3 +209,8 @@ def _rms_of(tensor: torch.Tensor) -> float:
     """Return the root mean square of a tensor's values, never 0."""
     rms = float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / math.sqrt(tensor.numel())
     return max(rms, float(torch.finfo(torch.float32).tiny))
+
+
+def _largest_of(tensor: torch.Tensor) -> float:
+    """Return the largest size of a tensor's values, never 0."""
+    return max(float(tensor.abs().max()), float(torch.finfo(torch.float32).tiny))

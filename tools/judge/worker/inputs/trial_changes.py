@@ -7,25 +7,28 @@ from dataclasses import dataclass, field
 
 from ridgeline.tools.judge.worker.call_form import Scalar
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey
-from ridgeline.tools.records.trial_names import NOMINAL, SCALARS
+from ridgeline.tools.records.trial_names import NOMINAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialChanges:
-    """The arguments that single trials change, and the scalars of the trial that has other ones."""
+    """The arguments that single trials change, and the scalars of those that have other ones."""
 
     alone: Mapping[str, tuple[ArgumentKey, ...]] = field(default_factory=dict)
     """What each `alone` trial has of another draw than its base."""
     alone_base: str = NOMINAL[1]
     signed: Mapping[str, frozenset[ArgumentKey]] = field(default_factory=dict)
     """Whose signs change, by trial of signs or part of one."""
-    scalars: tuple[Scalar, ...] = ()
-    """Those of the trial that has other ones; none until they are looked at."""
+    scalars: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
+    """All scalars, by trial that has other ones than the given."""
 
     def differing(self, other: TrialChanges) -> set[str]:
         """Return the trials that have other contents by the other changes."""
+        scalars = _differing(self.scalars, other.scalars)
         if self.alone_base != other.alone_base:
-            return {*self.alone, *self.signed, *other.alone, *other.signed, SCALARS}
-        alone = {name for name in {*self.alone, *other.alone} if self.alone.get(name) != other.alone.get(name)}
-        signed = {name for name in {*self.signed, *other.signed} if self.signed.get(name) != other.signed.get(name)}
-        return alone | signed | ({SCALARS} if self.scalars != other.scalars else set())
+            return scalars.union(self.alone, self.signed, other.alone, other.signed)
+        return scalars | _differing(self.alone, other.alone) | _differing(self.signed, other.signed)
+
+
+def _differing(changes: Mapping[str, object], others: Mapping[str, object]) -> set[str]:
+    return {name for name in {*changes, *others} if changes.get(name) != others.get(name)}

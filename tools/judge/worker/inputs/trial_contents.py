@@ -26,10 +26,15 @@ from ridgeline.tools.records.trial_names import (
     NEAR_ONE,
     NOMINAL,
     ORDER_ONE,
+    SMALL_APART,
+    SMALL_INPUTS,
     SMALL_PARAMETERS,
     TWEAKED,
     trial_of,
 )
+
+_LARGEST = 3.0
+"""Size of the largest number of a vector of the trial `large_vectors`, times the trial's size."""
 
 Drawn = tuple[Tensors, dict[str, torch.Tensor]]
 """Inputs, and parameters by name."""
@@ -63,7 +68,9 @@ class TrialContents:
             "blocked": self._source.blocked,
             APART: self._source.apart,
             NEAR_ONE: self._source.near_one,
-            LARGE_INPUTS: self._source.large,
+            SMALL_APART: self._source.apart,
+            LARGE_INPUTS: lambda label: self._source.times(self._source.nominal(label), self._source.sizes[label]),
+            SMALL_INPUTS: lambda label: self._source.times(self._source.nominal(label), 1 / self._source.sizes[label]),
             INTEGERS: self._source.integers,
             "outliers": self._source.outliers,
             FEW_OUTLIERS: functools.partial(self._as_timed, to=SetKind(Distribution.OUTLIERS)),
@@ -113,8 +120,8 @@ class TrialContents:
             return weights.of_order_one(name)
         if name == LARGE_MATRICES:
             return weights.enlarged(name, self._source.sizes[name])
-        if name == SMALL_PARAMETERS:
+        if name in (SMALL_PARAMETERS, SMALL_APART):
             return weights.lessened(name, self._source.sizes[name])
         if name == LARGE_VECTORS:
-            return weights.with_large_vectors(name, self._source.sizes[name])
+            return weights.with_large_vectors(name, _LARGEST * self._source.sizes[name])
         return self.parameters(NOMINAL[1] if name in TWEAKED else name)

@@ -16,6 +16,7 @@ from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.trial_names import SCALARS
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 SOURCE = """
@@ -190,7 +191,7 @@ def test_a_mask_in_a_buffer_stays_and_is_named() -> None:
 
 def test_floating_scalars_have_other_values_in_a_trial_and_whole_ones_are_named() -> None:
     judged = Judged("x, slope, times, flag", f"{X}, 0.5, 3, True", "F.leaky_relu(x, slope) * times")
-    slope, times, flag = judged.book.changes.scalars
+    slope, times, flag = judged.book.changes.scalars[SCALARS]
     assert (slope != 0.5, times, flag) == (True, 3, True)
     assert set(judged.domain.not_varied) == {"times", "flag"} and "scalars" in judged.domain.names
     expected = judged.book.case("scalars")
@@ -202,13 +203,13 @@ def test_a_scalar_that_the_reference_refuses_stays_and_one_that_is_never_read_is
     body = "F.interpolate(x[None], scale_factor=size) * (gain if p < 2 else p)"
     judged = Judged("x, size, gain, p", f"{X}, 2.0, 0.5, 0.1", body)
     assert list(judged.domain.not_varied) == ["size"]
-    assert judged.book.changes.scalars[0] == 2.0 and judged.book.changes.scalars[1] != 0.5
+    assert judged.book.changes.scalars[SCALARS][0] == 2.0 and judged.book.changes.scalars[SCALARS][1] != 0.5
     assert judged.without_effect == {"p": judged.without_effect["p"]}
 
 
 def test_a_small_scalar_is_of_order_one() -> None:
     judged = Judged("x, eps", f"{X}, 1e-6", "F.gelu(x) + eps * torch.tanh(x * 3)")
-    assert judged.book.changes.scalars[0] >= 0.5 and judged.without_effect == {}
+    assert judged.book.changes.scalars[SCALARS][0] >= 0.5 and judged.without_effect == {}
 
 
 def test_what_a_module_cannot_be_given_is_named() -> None:

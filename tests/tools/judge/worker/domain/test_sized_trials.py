@@ -9,8 +9,21 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import Made, made, made_of
 
+from ridgeline.tools.judge.worker.domain.sized_trials import SizedTrials
+from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.compare import compare
-from ridgeline.tools.records.trial_names import LARGE_INPUTS, LARGE_MATRICES, LARGE_VECTORS, SIZED, SMALL_PARAMETERS
+from ridgeline.tools.records.trial_names import (
+    LARGE_INPUTS,
+    LARGE_MATRICES,
+    LARGE_SCALARS,
+    LARGE_VECTORS,
+    SCALARS,
+    SIZED,
+    SMALL_APART,
+    SMALL_INPUTS,
+    SMALL_PARAMETERS,
+    SMALL_SCALARS,
+)
 
 MODULE = """
 import torch
@@ -115,7 +128,7 @@ def test_parameters_of_both_signs_are_not_made_small() -> None:
 def test_an_iteration_that_an_input_leads_has_that_input_large() -> None:
     body = ("z = torch.zeros_like(x)", f"for _ in range({ROUNDS}):", "    z = torch.tanh(z @ w + x)", "return z")
     found = made("x, w", "torch.randn(32, 64), torch.randn(64, 64) / 16", *body)
-    assert large(found) == {LARGE_INPUTS}
+    assert large(found) == {LARGE_INPUTS, SMALL_INPUTS}
     case = found.book.case(LARGE_INPUTS)
     x, w = (t.double() for t in case.inputs)
     z = torch.zeros_like(x)
@@ -129,11 +142,87 @@ def test_an_iteration_that_an_input_leads_has_that_input_large() -> None:
     [
         (LAYER, "return torch.relu(self.layer(x))"),
         ("self.norm = nn.LayerNorm(64)", "return self.norm(x)"),
-        ("self.kept = nn.Buffer(torch.rand(64))", "return x / (self.kept + 1)"),
+        ("self.kept = nn.Buffer(torch.rand(64))", "return x * self.kept"),
     ],
 )
-def test_weights_that_only_scale_the_output_and_buffers_stay(making: str, body: str) -> None:
-    assert not large(module(making, body)) - {LARGE_INPUTS}
+def test_weights_and_buffers_that_only_scale_the_output_stay(making: str, body: str) -> None:
+    assert not large(module(making, body)) - {LARGE_INPUTS, SMALL_INPUTS}
+
+
+def test_buffers_have_other_sizes_as_parameters_do() -> None:
+    found = module("self.kept = nn.Buffer(torch.rand(64) + 1)", "return x / (self.kept + 1)")
+    assert {LARGE_VECTORS, SMALL_PARAMETERS, SMALL_APART} <= large(found)
+
+
+def test_a_state_that_small_inputs_drive_needs_every_step() -> None:
+    body = """driven = x @ self.drive
+        state = torch.zeros_like(driven[0])
+        for step in driven:
+            state = torch.tanh(step + state @ self.reservoir)
+        return state"""
+    making = """w = torch.randn(64, 64)
+        self.reservoir = nn.Buffer(w * (0.8 / torch.linalg.eigvals(w).abs().max()))
+        self.drive = nn.Buffer(torch.rand(16, 64) - 0.5)"""
+    found = module(making, body, "160, 8, 16")
+    assert {SMALL_INPUTS, LARGE_MATRICES} <= large(found)
+
+    def state_of(last: int, name: str) -> torch.Tensor:
+        case = found.book.case(name)
+        drive, reservoir = (case.parameters[n].double() for n in ("drive", "reservoir"))
+        state = torch.zeros(8, 64, dtype=torch.float64)
+        for step in (case.inputs[0].double() @ drive)[-last:]:
+            state = torch.tanh(step + state @ reservoir)
+        return state
+
+    for name, is_seen in (("nominal_0", False), (SMALL_INPUTS, True)):
+        expected = found.book.case(name).expected[0]
+        assert (compare(state_of(40, name), expected).errors.overall > 1e-4) is is_seen
+        assert compare(state_of(160, name), expected).errors.overall < 1e-12
+
+
+def test_walks_that_restart_seldom_between_groups_need_every_round() -> None:
+    body = ("walk = torch.softmax(scores, dim=1)", "found = start", "for _ in range(96):",
+            "    found = (1 - restart) * (walk @ found) + restart * start", "return found")  # fmt: skip
+    found = made("scores, start, restart", "torch.randn(96, 96), torch.randn(96, 16), 0.5", *body)
+    assert {LARGE_SCALARS, SMALL_SCALARS, SMALL_APART} <= large(found)
+    scalars = found.book.changes.scalars
+    assert set(scalars) == {SCALARS, LARGE_SCALARS, SMALL_SCALARS, SMALL_APART}
+    assert scalars[SMALL_APART][0] == 0.5 / 16 and scalars[LARGE_SCALARS][0] > 0.5
+
+    def walked(rounds: int, name: str) -> torch.Tensor:
+        scores, start = (t.double() for t in found.book.case(name).inputs)
+        restart = scalars.get(name, (0.5,))[0]
+        state = start
+        for _ in range(rounds):
+            state = (1 - restart) * (torch.softmax(scores, dim=1) @ state) + restart * start
+        return state
+
+    for name, is_seen in (("nominal_0", False), ("apart", False), (SMALL_APART, True)):
+        expected = found.book.case(name).expected[0]
+        assert (compare(walked(32, name), expected).errors.overall > 1e-4) is is_seen
+        assert compare(walked(96, name), expected).errors.overall < 1e-12
+
+
+def test_a_size_just_below_the_one_whose_case_is_refused_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = module(LAYER, FIXED_POINT).source.sizes[LARGE_MATRICES]
+    objection_to = SizedTrials.objection_to
+
+    def refused(trials: SizedTrials, case: Case) -> str:
+        is_beyond = case.name == LARGE_MATRICES and trials._source.sizes[case.name] > 0.9 * found
+        return "beyond" if is_beyond else objection_to(trials, case)
+
+    monkeypatch.setattr(SizedTrials, "objection_to", refused)
+    assert 0.8 * found < module(LAYER, FIXED_POINT).source.sizes[LARGE_MATRICES] < found
+
+
+def test_a_loop_that_larger_weights_keep_from_ending_has_smaller_ones() -> None:
+    body = """z = torch.zeros_like(x)
+        while True:
+            last, z = z, torch.tanh(self.layer(z) + x)
+            if float((z - last).abs().max()) < 1e-6:
+                return z"""
+    assert LARGE_MATRICES in large(found := module(LAYER, body))
+    assert 1 < found.source.sizes[LARGE_MATRICES] < 2
 
 
 @pytest.mark.parametrize(
@@ -146,7 +235,7 @@ def test_inputs_that_only_scale_the_output_stay(body: str) -> None:
 def test_what_the_reference_refuses_is_made_less_large_or_not_at_all() -> None:
     assert not large(made("x", "torch.rand(16, 256)", "return torch.log1p(-x)"))
     found = made("x", "torch.rand(16, 256) / 2", "return torch.log1p(-x)")
-    assert large(found) == {LARGE_INPUTS} and 1.5 < found.source.sizes[LARGE_INPUTS] < 2
+    assert large(found) == {LARGE_INPUTS, SMALL_INPUTS} and 1.5 < found.source.sizes[LARGE_INPUTS] < 2
 
 
 def test_only_floating_inputs_are_large_and_each_trial_has_its_own() -> None:
@@ -155,12 +244,12 @@ def test_only_floating_inputs_are_large_and_each_trial_has_its_own() -> None:
     inputs, _ = contents.of(LARGE_INPUTS)
     assert bool((inputs[1] < 9).all()) and float(inputs[0].std()) > 7
     network = module(*NETWORK)
-    assert large(network) == set(SIZED) - {SMALL_PARAMETERS}
+    assert large(network) == {LARGE_INPUTS, SMALL_INPUTS, LARGE_MATRICES, LARGE_VECTORS}
     usual = network.source.weights.random("nominal_0")
     (_, matrices), (_, vectors) = map(network.book.contents.of, (LARGE_MATRICES, LARGE_VECTORS))
     assert float(matrices["last.weight"].std()) > 4 * float(usual["last.weight"].std())
     assert float(matrices["last.bias"].abs().max()) < 1
-    assert float(vectors["last.bias"].square().mean().sqrt()) == pytest.approx(2, rel=1e-3)
+    assert float(vectors["last.bias"].abs().max()) == pytest.approx(6, rel=1e-3)
     assert float(vectors["last.weight"].abs().max()) < 1
 
 
