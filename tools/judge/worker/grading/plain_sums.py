@@ -18,6 +18,7 @@ from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, worst_of
 from ridgeline.tools.judge.worker.grading.lanes import Lanes, running_sum
+from ridgeline.tools.judge.worker.grading.plain_transforms import transformed
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import PLAIN_LANES, PLAIN_SCALES
 
@@ -29,8 +30,8 @@ def plain_errors(reference: Reference, case: Case, ways: Sequence[Lanes] = PLAIN
     """Return the most that plain sums do to each output of a case that is float64's otherwise; None where nothing can be told.
 
     Sums, products of matrices, running sums, means, variances, norms, softmax, reduced losses and the statistics of layer,
-    group, batch and instance norms are so, and attention by its products. That is of a CPU: a GPU's kernels add in trees, as
-    PyTorch does.
+    group, batch and instance norms are so, attention by its products, and Fourier transforms by their definition. That is of
+    a CPU: a GPU's kernels add in trees, as PyTorch does.
     """
     if any(not each.is_cpu for each in case.inputs):
         return None
@@ -60,6 +61,9 @@ class PlainSums(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch ha
         given = dict(zip(names, args, strict=False)) | (kwargs or {})
         name = str(func.overloadpacket).removeprefix("aten.")
         operand = given.get("self", given.get("input"))
+        by_definition = transformed(name, given, self._lanes)
+        if by_definition is not None:
+            return by_definition
         if name in _NORMALISED and isinstance(operand, torch.Tensor) and _is_summed(operand):
             given = {n: given.get(n) for n in names}
             return (_NORMALISED[name](given, self._lanes), *func(*args, **(kwargs or {}))[1:])

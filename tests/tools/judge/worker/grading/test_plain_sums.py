@@ -172,6 +172,25 @@ def test_a_loss_that_is_one_operation_may_be_summed_plainly(secret: bytes) -> No
     assert judged.refused_in(kernel) == []
 
 
+def test_a_transform_by_its_definition_is_right_beside_a_bin_that_nearly_cancels_and_one_in_bf16_is_not() -> None:
+    angles = 2 * np.pi * (np.arange(256)[:, None] * np.arange(129) % 256) / 256
+    tables = tuple(torch.from_numpy(table(angles)).float() for table in (np.cos, np.sin))
+
+    def power(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        sums = torch.zeros(len(x), 129)
+        for place in range(256):
+            sums += x[:, place : place + 1] * table[place]
+        return sums**2
+
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        return torch.log(power(x, tables[0]) + power(x, tables[1]) + 1e-6)
+
+    body = "return torch.log(torch.fft.rfft(x).abs().pow(2) + 1e-6)"
+    judged = Judged("x", "torch.randn(256, 256)", body, secret=b"t1")
+    assert judged.passes("nominal_0", kernel)
+    assert not judged.passes("nominal_0", lambda x: kernel(rounded(x, PrecisionClass.BF16)))
+
+
 def test_a_product_is_added_in_float32_by_its_lanes() -> None:
     first, second = torch.randn(2, 5, 1 << 10), torch.randn(2, 1 << 10, 3)
     for lanes, own in ((8, 1), (16, 16)):
@@ -212,6 +231,11 @@ def test_a_plain_sum_adds_in_float32_by_its_lanes() -> None:
         "torch.nn.functional.cross_entropy(x[0], torch.arange(7), weight=y[0, 0], label_smoothing=0.1)",
         "torch.nn.functional.nll_loss(x[0], torch.arange(7), reduction='none')",
         "torch.nn.functional.soft_margin_loss(x, y)", "torch.nn.functional.multi_margin_loss(x[0], torch.arange(7))",
+        "torch.fft.rfft(x).abs()", "torch.fft.fft(x, dim=1, norm='ortho').imag", "torch.fft.rfft2(x, norm='forward').real",
+        "torch.fft.irfft(torch.fft.rfft(x), n=9)", "torch.fft.irfft(torch.complex(x, y), n=16)",
+        "torch.fft.ifft2(torch.complex(x, y)).imag", "torch.fft.irfftn(torch.complex(x, y), s=(6, 7, 12), norm='ortho')",
+        "torch.fft.hfft(torch.complex(x, y), dim=0) + 9",
+        "torch.stft(x[0, 0], 8, window=y[0, 0, :8], return_complex=True).abs()",
     ],
 )  # fmt: skip
 def test_every_reduction_is_the_same_but_for_its_last_bits(body: str) -> None:
