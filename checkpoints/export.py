@@ -20,10 +20,10 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import LOCK_NAME
 from ridgeline.checkpoints.storage.database import to_text
 from ridgeline.checkpoints.storage.database_kind import is_database
-from ridgeline.checkpoints.storage.errors import record_errors, storage_errors
+from ridgeline.checkpoints.storage.errors import damaged, record_errors, storage_errors
 from ridgeline.checkpoints.storage.own_files import output_place, replace_file
 from ridgeline.checkpoints.storage.strict_json import finite
-from ridgeline.tools.errors import RunError
+from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.machine.whole_files import draft_folder
 from ridgeline.tools.records.results import SCHEMA_VERSION, Evaluation
 from ridgeline.tools.records.search import Candidate, Idea, Mending
@@ -129,8 +129,26 @@ def merge_archives(into: Path, sources: Sequence[Path]) -> dict[str, int]:
 def _read_all(archive: Archive) -> None:
     """Read what `into` is read by afterwards: a damaged record of one search would make the merged file unreadable."""
     archive.database.check()
-    for read in (archive.ideas, archive.candidates, archive.evaluations, archive.rounds):
+    for read in (archive.ideas, archive.evaluations, archive.rounds):
         read()
+    _own_candidates(archive)
+
+
+def _own_candidates(archive: Archive) -> list[Candidate]:
+    """Return every candidate; StorageError for an id that is not its row's, or of a search that the archive does not hold.
+
+    A record of another id would take another candidate's place, or be told without its problem.
+    """
+    candidates, searches = archive.candidates(), {run.search_id for run in archive.runs()}
+    rows = archive.database.query("SELECT id FROM candidates ORDER BY rowid")
+    stored = (row["id"] for row in rows)
+    for row_id, candidate in zip(stored, candidates, strict=False):  # a run that goes on may add some in between
+        search, slash, _ = candidate.id.partition("/")
+        if candidate.id != row_id:
+            raise StorageError(f"{archive.path}: {damaged(f'the record of {row_id} is of {candidate.id}')}")
+        if slash and search not in searches:
+            raise StorageError(f"{archive.path}: {damaged(f'{candidate.id} is of a search that it does not hold')}")
+    return candidates
 
 
 def _refuse_own_archive(into: Path) -> None:
@@ -198,7 +216,7 @@ def jsonl_lines(run: Path) -> list[str]:
     Hugging Face loads them: `load_dataset("json", data_files=…)`.
 
     Raises:
-        StorageError: the run has no archive, or it is damaged.
+        StorageError: the run has no archive, or it is damaged, as where a candidate's id is forged.
     """
     with Archive.open_read_only(run) as archive:
         return [json.dumps(finite(line), ensure_ascii=False, allow_nan=False) for line in _lines(archive)]
@@ -220,7 +238,7 @@ def export_jsonl(run: Path, file: Path) -> int:
 
 def _lines(archive: Archive) -> Iterator[dict[str, Any]]:
     runs = {run.search_id: run for run in archive.runs()}
-    candidates = {c.id: c for c in archive.candidates()}
+    candidates = {c.id: c for c in _own_candidates(archive)}
     ideas, found = {i.id: i for i in archive.ideas()}, findings(archive)
     for candidate in candidates.values():
         search_id = candidate.id.partition("/")[0] if "/" in candidate.id else next(iter(runs), None)

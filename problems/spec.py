@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, FiniteFloat, PrivateAttr, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat, PrivateAttr, StringConstraints, ValidationError
+from pydantic_core import PydanticCustomError
 
 from ridgeline.problems import names
 from ridgeline.problems.files import ProblemPlace, as_words, read_text, read_yaml
@@ -35,6 +36,14 @@ InterfaceName = Literal["c", "torch", "module"]
 ToleranceClass = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "crfm"]
 SearchPart = Literal["memory", "diagnosis", "recombination", "novelty", "tuning", "blocks"]
 
+
+def _as_version(value: object) -> object:
+    if type(value) is not int:  # true and 1.0 equal 1
+        raise PydanticCustomError("int_type", "must be a whole number")
+    return value
+
+
+Version = Annotated[Literal[1], BeforeValidator(_as_version)]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
 CallTimeout = Annotated[FiniteFloat, Field(ge=0.1, le=3600)]  # a runner needs some 50 ms to start
@@ -101,7 +110,7 @@ def _both_targets() -> dict[TargetKind, TargetSettings]:
 class ProblemSpec(Section):
     """A problem: a PyTorch module, what counts as the same result, and how to search."""
 
-    schema_version: Literal[1] = Field(default=1, description="Version of this file format.")
+    schema_version: Version = Field(default=1, description="Version of this file format.")
     name: str = Field(pattern=names.PATTERN, description="Names the run folder: a-z, 0-9, `_` and `-`.")
     reference: Text = Field(
         description="A .py beside this file in KernelBench form: `Model`, `get_inputs`, optionally `get_init_inputs`."

@@ -73,7 +73,15 @@ def usd_words(usd: float, unpriced: int) -> str:
 
 def margin_words(margin: float | None, trial: str, figure: str) -> str:
     """Return "62 % of the nearest limit (shifted, a row's error)", "" where no margin is known."""
-    return "" if margin is None else f"{100 * margin:.2g} % of the nearest limit ({trial}, {figure})"
+    return "" if margin is None else f"{100 * margin:.2g} % of the nearest limit ({in_users_words(trial)}, {figure})"
+
+
+def in_users_words(said: str) -> str:
+    """Return a sentence of the judge for a person: of "nominal_0: error 2e-5, gate 1e-5" both names are the judge's own."""
+    return _GATE.sub("limit ", _NOMINAL.sub("inputs of get_inputs()", said))
+
+
+_NOMINAL, _GATE = re.compile(r"\bnominal_\d+\b"), re.compile(r"\bgate (?=\d)")
 
 
 def medians_words(median_ms: float | None, reference_ms: float | None, speedup: float | None) -> str:

@@ -115,7 +115,8 @@ def _check_call(call: RecordedCall) -> None:
     for name, value in (call.question or {}).items():
         kind = _QUESTIONS.get(name, object)
         has_others = isinstance(value, list) and not all(isinstance(each, str) for each in value)
-        is_one = isinstance(value, kind) and not has_others
+        is_bool = kind is int and isinstance(value, bool)
+        is_one = isinstance(value, kind) and not is_bool and not has_others
         is_left_out = value is None and name in ("round", "count")
         _expect(is_left_out or is_one, f"question: {name}: {str(value)[:40]} is no {kind.__name__}")
 

@@ -148,7 +148,7 @@ def _read(path: Path, number: int, line: bytes) -> tuple[str, Record]:
         data = None
     if not isinstance(data, dict) or data.get("what") not in _KINDS or (number == 1) != (data.get("format") == FORMAT):
         raise RunError(f"{where}: is no recording's; name a run's folder, or a file of ridgeline export --replay")
-    if number == 1 and data.get("schema_version") != SCHEMA_VERSION:
+    if number == 1 and (data.get("schema_version") != SCHEMA_VERSION or data["schema_version"] is True):
         raise RunError(
             f"{where}: has schema {data.get('schema_version')}, this Ridgeline reads {SCHEMA_VERSION}; "
             "upgrade Ridgeline to read it"

@@ -23,7 +23,7 @@ from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import OwnWork, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Status
-from ridgeline.tools.wording import counted, margin_words, ratio_words, whole_numbers_words
+from ridgeline.tools.wording import counted, in_users_words, margin_words, ratio_words, whole_numbers_words
 
 Row = tuple[str, str]
 
@@ -42,7 +42,7 @@ def certificate_rows(certificate: StoredCertificate | None) -> list[Row]:
     """Return (name, words) of everything that the report says of a certificate; PyTorch's times have their own table."""
     if certificate is None:
         return []
-    verdict = "certified" if certificate.passed else f"not certified: {certificate.reason}"
+    verdict = "certified" if certificate.passed else f"not certified: {in_users_words(certificate.reason)}"
     kernel, labels = _kernel(certificate.candidate), ", ".join(certificate.labels)
     sections = (section for section in certificate_sections(certificate, best=None) if section.is_in_report)
     rows = (row for section in sections for row in (_joined(section) if section.is_one_row else section.rows))
@@ -90,7 +90,7 @@ def _checks(certificate: StoredCertificate) -> Iterator[Row]:
     for step, reason in certificate.not_done.items():
         yield f"not done: {step_words(step)}", reason
     for failure in certificate.failed_before:
-        yield f"not certified: {failure.candidate_id}", failure.reason
+        yield f"not certified: {failure.candidate_id}", in_users_words(failure.reason)
 
 
 def _verdict(verdict: Verdict | None) -> str:
@@ -103,7 +103,7 @@ def _verdict(verdict: Verdict | None) -> str:
     passed = f", {sum(1 for t in trials if t.passed)} of {len(trials)} trials" if trials else ""
     error = f", relative error {verdict.rel_error:.1e}" if verdict.rel_error is not None else ""
     precision = f", {verdict.precision_class}" if verdict.precision_class else ""
-    reason = f"; {verdict.reason}" if verdict.reason else ""
+    reason = f"; {in_users_words(verdict.reason)}" if verdict.reason else ""
     return f"{verdict.status}{passed}{error}{precision}{_margin(verdict)}{not_met}{reason}"
 
 

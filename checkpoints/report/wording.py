@@ -13,7 +13,7 @@ from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.vocabulary import Label, Origin, RunState, Status
-from ridgeline.tools.wording import near_one, ratio_words
+from ridgeline.tools.wording import in_users_words, near_one, ratio_words
 
 RANKING = "A round's best kernel is the one whose 95 % interval has the highest lower end."
 """The rule by which checkpoints/ranking.py orders kernels, for a reader who sees a higher figure further down."""
@@ -240,7 +240,7 @@ def figure_words(figures: Mapping[str, Any]) -> str:
     if figures["status"] is None:
         return "not judged"
     if figures["status"] != Status.OK:
-        return f"{figures['status']} ({figures['reason_code']}): {figures['reason']}".rstrip(": ")
+        return f"{figures['status']} ({figures['reason_code']}): {in_users_words(figures['reason'])}".rstrip(": ")
     if figures["speedup"] is None:
         return "right, not timed"
     ratio = ratio_words(figures["speedup"], figures["speedup_ci95"], unit="eager")

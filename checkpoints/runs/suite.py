@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
+from types import NoneType
 from typing import Any, TypeVar
 
 from ridgeline.checkpoints.runs.folders import is_locked
@@ -207,7 +208,7 @@ def _row(number: int, value: Any) -> Row:
     }
     row = Row(**value | read)
     for name in ("speedup", "speedup_vs_best"):
-        if not isinstance(getattr(row, name), int | float | None):
+        if type(getattr(row, name)) not in (int, float, NoneType):
             raise TypeError(f"{where}: its {name} is no number")
     if not isinstance(row.precision_class, str | None):
         raise TypeError(f"{where}: its precision_class is no text")
@@ -232,7 +233,7 @@ def _expect(value: Any, wanted: dict[str, type], where: str) -> None:
     for name, kind in wanted.items():
         if name not in value:
             raise ValueError(f"{where} has no {name}")
-        if not isinstance(value[name], kind):
+        if not isinstance(value[name], kind) or (kind is int and isinstance(value[name], bool)):
             raise TypeError(f"{where}: {name} is {json.dumps(value[name])[:40]}, not {_IN_WORDS[kind]}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,6 +14,7 @@ from ridgeline.graph.mcp.runs import place_of
 from ridgeline.graph.session.argument_words import LIMITS
 from ridgeline.graph.session.options import default_run_dir
 from ridgeline.graph.session.problem import find_problem
+from ridgeline.problems.numbers import NoBool
 from ridgeline.problems.spec import ProblemSpec, shipped_problems
 from ridgeline.tools.errors import ProblemError, RunError
 from ridgeline.tools.wording import did_you_mean
@@ -23,10 +25,10 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    usd: float | None = Field(None, gt=0, description=LIMITS["usd"])
-    tokens: int | None = Field(None, ge=1, description=LIMITS["tokens"])
-    wall_s: float | None = Field(None, gt=0, description=LIMITS["wall_s"])
-    gpu_s: float | None = Field(None, gt=0, description=LIMITS["gpu_s"])
+    usd: Annotated[float, Field(gt=0), NoBool] | None = Field(None, description=LIMITS["usd"])
+    tokens: Annotated[int, Field(ge=1), NoBool] | None = Field(None, description=LIMITS["tokens"])
+    wall_s: Annotated[float, Field(gt=0), NoBool] | None = Field(None, description=LIMITS["wall_s"])
+    gpu_s: Annotated[float, Field(gt=0), NoBool] | None = Field(None, description=LIMITS["gpu_s"])
 
 
 def named_problem(named: str) -> ProblemSpec:

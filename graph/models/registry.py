@@ -62,6 +62,17 @@ PACKAGES = {
 }
 """LangChain's further providers and their packages. No package is suggested for a provider that is not here: anybody may
 have published a package under a misspelt name."""
+_MEANT = {
+    **dict.fromkeys(("gemini", "google"), "google_genai"),
+    **dict.fromkeys(("gpt", "chatgpt"), "openai"),
+    "claude": "anthropic",
+    "grok": "xai",
+    "mistral": "mistralai",
+    "vertexai": "google_vertexai",
+}
+"""Words for a provider that are not near it in letters."""
+_FORMS = "write provider:name, such as openai:o3, or offline or mailbox, which need no key"
+"""The forms of a model's name, for who wrote none."""
 
 
 def traits_of(name: str) -> Traits:
@@ -117,16 +128,10 @@ def make_model(
         raise ModelError(
             f"{name}: name the run whose answers are replayed: {option('replay', 'RUN')}, in the place of {option('model')}"
         )
-    if name == "agent":
-        raise ModelError(f"agent: an agent of your own answers through {option('model', 'mailbox')}, or mailbox:NAME")
     plain = name.removesuffix(BATCH_SUFFIX)
     bare, _, url = plain.partition("@")
-    provider, colon, model = bare.partition(":")
-    if not colon or not provider or not model:
-        meant = did_you_mean(name.lower(), [OFFLINE, MAILBOX], before="; ")
-        raise ModelError(
-            f"model {name!r}: write provider:name, such as openai:o3, or offline or mailbox, which need no key{meant}"
-        )
+    provider, _, model = bare.partition(":")
+    _check_form(name, provider, model)
     policy = policy or RetryPolicy()
     _check_url(name, base_url or url)
     _check_no_password(bare, url)
@@ -137,6 +142,33 @@ def make_model(
     place = f"{provider}@{base_url or url}" if base_url or url else provider
     pacer = ({} if pacers is None else pacers).setdefault(place, Pacer(place))
     return AskedAtOnce(_chat_model(name, provider, chat, prices=prices, policy=policy, pacer=pacer))
+
+
+def _check_form(name: str, provider: str, model: str) -> None:
+    """Refuse a name that is no provider's and its model's, or that means something else.
+
+    Raises:
+        ModelError: one line that says what to write in its place.
+    """
+    word = provider.strip().lower().replace("-", "_")
+    if word == OFFLINE:
+        raise ModelError(f"model {name!r}: the offline model is one alone; did you mean {OFFLINE}?")
+    if word == MAILBOX:
+        named = f"{MAILBOX}:{model}" if model else MAILBOX
+        raise ModelError(f"model {name!r}: write mailbox, or mailbox:NAME, in small letters; did you mean {named}?")
+    if word == "agent":
+        raise ModelError(f"{name}: an agent of your own answers through {option('model', 'mailbox')}, or mailbox:NAME")
+    known = [*_MAKERS, *PACKAGES]
+    if provider and not model and word in known:
+        example = f"such as {word}:o3" if word == "openai" else "with the name that its provider gives it"
+        raise ModelError(f"model {name!r}: names a provider and no model; write {word}:NAME, {example}")
+    if not provider and model:
+        raise ModelError(f"model {name!r}: names no provider; write provider:{model}, as in openai:o3")
+    if not provider or not model:
+        meant = did_you_mean(name.lower(), [OFFLINE, MAILBOX], before="; ")
+        raise ModelError(f"model {name!r}: {_FORMS}{meant}")
+    if word in known and word != provider:  # LangChain takes it for the other, with a client and a key of its own
+        raise ModelError(f"{name}: unknown provider {provider!r}; did you mean {word}:{model}?")
 
 
 def _chat_model(
@@ -275,14 +307,17 @@ _MAKERS = {"openai": _openai, "google_genai": _gemini}
 
 def _any_provider(name: str, provider: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:
     package = PACKAGES.get(provider, "")
-    meant = "" if package else did_you_mean(provider.lower(), [*_MAKERS, *PACKAGES], before="; ")
+    meant = "" if package else _meant_provider(provider)
+    known = f"; known are {', '.join(sorted([*_MAKERS, *PACKAGES]))}"
     try:
         module = importlib.import_module("langchain.chat_models")
     except ImportError as error:
         if not package:
-            known = f"; known are {', '.join(sorted([*_MAKERS, *PACKAGES]))}, others once langchain is installed"
-            raise ModelError(f"{name}: unknown provider {provider!r}{meant or known}") from error
+            others = f"{known}, others once langchain is installed"
+            raise ModelError(f"{name}: unknown provider {provider!r}{meant or others}") from error
         raise ModelError(f"{name}: this provider needs its packages: pip install langchain {package}") from error
+    from openai import OpenAIError  # no ValueError, unlike the complaints of other clients
+
     options: dict[str, Any] = {"base_url": base_url} if base_url else {}
     if policy.max_output_tokens:
         options["max_tokens"] = policy.max_output_tokens
@@ -293,7 +328,16 @@ def _any_provider(name: str, provider: str, model: str, base_url: str, policy: R
     except ImportError as error:
         remedy = f"this provider needs its package: pip install {package}" if package else first_line(error)
         raise ModelError(f"{name}: {remedy}") from error
-    except ValueError as error:  # an unknown provider, or the client's own complaint about a missing key
-        why = f"unknown provider {provider!r}{meant}" if meant else first_line(error)
+    except (ValueError, OpenAIError) as error:  # an unknown provider, or the client's own complaint about a missing key
+        is_unknown = not package and "nsupported provider" in str(error)  # LangChain's own words
+        why = f"unknown provider {provider!r}{meant or f'{known}; {_FORMS}'}" if is_unknown else first_line(error)
         raise ModelError(f"{name}: {why}") from error
     return chat
+
+
+def _meant_provider(provider: str) -> str:
+    """Return "; did you mean openai?" of a word that is near a provider's, or is its model's or its company's; else ""."""
+    word = provider.lower()
+    return (
+        f"; did you mean {_MEANT[word]}?" if word in _MEANT else did_you_mean(word, [*_MAKERS, *PACKAGES], before="; ")
+    )

@@ -177,6 +177,29 @@ def test_an_archive_without_the_newer_fields_of_a_run_is_exported(archive: Archi
     assert (line["problem"], line["reference_source"]) == ("old", "")
 
 
+@pytest.mark.parametrize(
+    ("row", "record", "says"),
+    [
+        ("r1i1v0a1", "r1i1v0a0", "the record of r1i1v0a1 is of r1i1v0a0"),
+        ("r1i1v0a1", "r9i9v9a9", "the record of r1i1v0a1 is of r9i9v9a9"),
+        ("77aa/r1i1v0a0", "77aa/r1i1v0a0", "77aa/r1i1v0a0 is of a search that it does not hold"),
+    ],
+)
+def test_a_candidate_of_a_forged_id_is_no_training_data_and_is_not_merged(
+    archive: Archive, story: SimpleNamespace, tmp_path: Path, row: str, record: str, says: str
+) -> None:
+    archive.save_run(RunRecord(search_id="5e4c", problem={"name": "old"}))
+    archive.add_candidates([story.candidate("r1i1v0a0"), story.candidate("r1i1v0a1")])
+    with archive.database.write() as rows:
+        forged = json.dumps(story.candidate("r1i1v0a1").to_json() | {"id": record})
+        rows.execute("UPDATE candidates SET id = ?, record = ? WHERE id = 'r1i1v0a1'", [row, forged])
+    with pytest.raises(StorageError, match=says):
+        export_jsonl(archive.path.parent, tmp_path / "data.jsonl")
+    with pytest.raises(StorageError, match=says):
+        merge_archives(tmp_path / "all.sqlite", [archive.path])
+    assert not list(tmp_path.glob("*.jsonl")) and not list(tmp_path.glob("all.sqlite"))
+
+
 def test_every_jsonl_line_has_the_same_fields_of_the_same_types(
     filled: Archive, tmp_path: Path, story: SimpleNamespace
 ) -> None:

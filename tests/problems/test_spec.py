@@ -157,6 +157,8 @@ def test_a_spec_survives_json(folder: Path) -> None:
         (MINIMAL + "interface: cuda\n", "interface: must be one of c, torch, module, got 'cuda'"),
         (MINIMAL + "search: {rounds: five}\n", "search.rounds: must be a whole number, got 'five'"),
         (MINIMAL + "search: {rounds: true}\n", "search.rounds: must be a whole number, got True"),
+        (MINIMAL + "schema_version: true\n", "schema_version: must be a whole number, got True"),
+        (MINIMAL + "schema_version: 1.0\n", "schema_version: must be a whole number, got 1.0"),
         (MINIMAL + "search: {rounds: 0}\n", "search.rounds: must be greater than or equal to 1, got 0"),
         (MINIMAL + "search: 3\n", "search: must be a mapping, got 3"),
         (MINIMAL + "budget: {usd: -1}\n", "budget.usd: must be greater than 0, got -1"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ridgeline.tools.wording import counted, margin_words, medians_words
+from ridgeline.tools.wording import counted, in_users_words, margin_words, medians_words
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,17 @@ def test_a_margin_is_told_with_the_limit_that_it_is_of() -> None:
     words = "62 % of the nearest limit (shifted, a row's error)"
     assert margin_words(0.617, "shifted", "a row's error") == words
     assert margin_words(None, "shifted", "a row's error") == ""
+
+
+def test_the_judge_s_inner_names_are_none_of_a_person_s_words() -> None:
+    said = "nominal_0 (secret 2): values of gate differ (a row's error 0.0003, gate 4e-05 (7.5 x))"
+    told = "inputs of get_inputs() (secret 2): values of gate differ (a row's error 0.0003, limit 4e-05 (7.5 x))"
+    assert in_users_words(said) == told
+    assert (
+        in_users_words("shifted: abnominal_0 and nominal are no trials")
+        == "shifted: abnominal_0 and nominal are no trials"
+    )
+    assert margin_words(0.5, "nominal_1", "error") == "50 % of the nearest limit (inputs of get_inputs(), error)"
 
 
 def test_a_time_that_is_absent_is_called_so_and_no_zero() -> None:

@@ -60,7 +60,8 @@ def apply_fix_its(source: str, fix_its: tuple[FixIt, ...]) -> tuple[str, tuple[s
     """Return the changed source and each change in words; the source as it is where no change fits.
 
     A header that the source includes already is not included again. Of changes that overlap, the first is made. A keyword
-    is not put in the place of a name: g++ takes the nearest word that it knows, and `inv` would become `int`.
+    is not put in the place of a name: g++ takes the nearest word that it knows, and `inv` would become `int`. Nor is a name
+    that the source only calls put where none is called, nor one that it never calls where one is.
     """
     lines = [line.encode() for line in source.split("\n")]
     words: dict[FixIt, str] = {}
@@ -139,9 +140,18 @@ def _in_words(fix: FixIt, source: str, lines: list[bytes]) -> str:
         return ""
     if old == fix.text or not _PLAIN.fullmatch(old) or (_is_name(old) and fix.text.strip() in KEYWORDS):
         return ""
+    if _is_name(old) and _is_name(fix.text) and _is_of_other_kind(fix, source, lines):
+        return ""
     if not old:
         return f"line {fix.line}: `{fix.text}` is inserted"
     return f"line {fix.line}: `{old}` becomes `{fix.text}`" if fix.text else f"line {fix.line}: `{old}` is removed"
+
+
+def _is_of_other_kind(fix: FixIt, source: str, lines: list[bytes]) -> bool:
+    """Say whether the source calls the new name nowhere and it is to be called, or only calls it and it is not to be."""
+    used = {bool(call) for call in re.findall(rf"\b{re.escape(fix.text)}\b(\s*\()?", source)}
+    is_called = lines[fix.line - 1][fix.end_column - 1 :].lstrip().startswith(b"(")
+    return bool(used) and is_called not in used
 
 
 def _is_name(text: str) -> bool:

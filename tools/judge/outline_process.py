@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
+import time
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.memory_check import in_gb, smaller_sizes
 from ridgeline.tools.judge.outline import LIMIT_S, MEMORY_BYTES, Outline, OutlineRequest
-from ridgeline.tools.machine.lifeline import GroupProcess
+from ridgeline.tools.machine.lifeline import GroupProcess, continue_stopped
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.machine.python_env import clean_environment, python_command, python_path
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import PrecisionClass
+
+_LOOK_EVERY_S = 0.25
+_GRACE_S = 120.0  # of the process beyond a reference's limit: the first answer waits for the import of torch
 
 
 class OutlineProcess:
@@ -55,7 +60,7 @@ class OutlineProcess:
         """Return what can be told of a reference without running it for real.
 
         Raises:
-            EngineError: the process went away.
+            EngineError: the process went away, or did not answer.
         """
         assert self._process.stdin is not None  # noqa: S101  both are pipes
         assert self._process.stdout is not None  # noqa: S101
@@ -65,10 +70,23 @@ class OutlineProcess:
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # the empty line below says the same
+        self._await_answer(self._process.stdout)
         line = self._process.stdout.readline()
         if not line:
             raise EngineError(f"the process that outlines references ended with status {self._process.wait()}")
         return Outline.from_json(json.loads(line))
+
+    def _await_answer(self, answers: IO[str]) -> None:
+        """Return once there is an answer, or the end of answers; a process that a reference stopped goes on.
+
+        The process keeps to the limit itself, unless a process that the reference started stops it again and again.
+        """
+        until = time.monotonic() + self._terms.limit_s + _GRACE_S
+        while not select.select([answers], [], [], _LOOK_EVERY_S)[0]:
+            continue_stopped(self._process.pid)
+            if time.monotonic() > until:
+                self._process.kill()
+                raise EngineError("the process that outlines references did not answer: it is stopped again and again")
 
     def close(self) -> None:
         """End the process; its children end with it."""

@@ -8,12 +8,13 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ridgeline.tools.engine import Task
 from ridgeline.tools.errors import EngineError, TrustedProcessLost
+from ridgeline.tools.machine.lifeline import continue_stopped
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.python_env import python_command
 from ridgeline.tools.records.problem import Device
@@ -23,6 +24,7 @@ from ridgeline.tools.wording import own_wording
 logger = logger_of(__name__)
 
 _LONGEST_LINE_BYTES = 256 << 20  # a description carries the reference's whole graph
+_LOOK_EVERY_S = 0.5
 _CLOSE_GRACE_S = 5.0  # for the evaluator to end its judge and runners
 
 
@@ -120,13 +122,30 @@ class EvaluatorProcess:
             raise EngineError("the engine is closed")
 
 
+@contextlib.asynccontextmanager
+async def _going_on(pid: int) -> AsyncIterator[None]:
+    """Let the evaluator go on where a reference, in the judge below it, stops it."""
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            continue_stopped(pid)
+
+    watching = asyncio.ensure_future(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+
+
 async def _exchange(process: asyncio.subprocess.Process, request: dict[str, Any]) -> dict[str, Any]:
     if process.stdin is None or process.stdout is None:
         raise EngineError("the evaluator was started without pipes")
     try:
         process.stdin.write(json.dumps(request).encode() + b"\n")
         await process.stdin.drain()
-        line = await process.stdout.readline()
+        async with _going_on(process.pid):
+            line = await process.stdout.readline()
     except (BrokenPipeError, ConnectionResetError, ValueError) as error:
         raise TrustedProcessLost(f"{request['task']}: the evaluator broke off: {error}") from error
     if not line.endswith(b"\n"):

@@ -1,7 +1,8 @@
-"""Processes that never outlive the one which started them, nor do those that they start."""
+"""Processes that never outlive the one which started them, nor do those that they start, and that nothing stops for good."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -23,6 +24,13 @@ def end_with_parent(parent_pid: int | None) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if parent_pid is not None and os.getppid() != parent_pid:
         sys.exit("the parent ended before this process began")
+
+
+def continue_stopped(pid: int) -> None:
+    """Let a child of this process go on if a signal has stopped it since the last call."""
+    with contextlib.suppress(ChildProcessError, ProcessLookupError):
+        if os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG):
+            os.kill(pid, signal.SIGCONT)
 
 
 class GroupProcess(subprocess.Popen[AnyStr]):
@@ -54,5 +62,6 @@ class GroupProcess(subprocess.Popen[AnyStr]):
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the process, then end the rest of its group."""
         code = super().wait(timeout)
+        self._keeper.send_signal(signal.SIGCONT)  # a process of the group may have stopped it
         self._keeper.communicate()
         return code

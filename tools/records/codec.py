@@ -121,15 +121,21 @@ _NOT_FINITE = ("inf", "-inf", "nan")
 def _float(value: Any) -> Any:
     if value in _NOT_FINITE:
         return float(value)
-    if not isinstance(value, int | float):
+    if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{str(value)[:40]} is no float")
     if isinstance(value, int) and value.bit_length() > sys.float_info.max_exp:
         raise ValueError("a number is too large for a float")
     return value
 
 
-_text = _scalar(str)
-_SCALARS: dict[Any, Decoder] = {str: _text, int: _scalar(int), float: _float, bool: _scalar(bool)}
+def _int(value: Any) -> Any:
+    if isinstance(value, bool):  # of Python's whole numbers
+        raise TypeError(f"{value} is no int")
+    return _whole(value)
+
+
+_text, _whole = _scalar(str), _scalar(int)
+_SCALARS: dict[Any, Decoder] = {str: _text, int: _int, float: _float, bool: _scalar(bool)}
 
 
 def _union(args: Sequence[Any]) -> Decoder:

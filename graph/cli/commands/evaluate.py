@@ -19,7 +19,7 @@ from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
-from ridgeline.tools.wording import margin_words, medians_words, near_one, whole_numbers_words
+from ridgeline.tools.wording import in_users_words, margin_words, medians_words, near_one, whole_numbers_words
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -58,7 +58,7 @@ def execute(args: argparse.Namespace) -> int:
 def describe(line: dict[str, Any]) -> str:
     """Return a verdict in words."""
     if line["status"] != Status.OK:
-        return f"{line['file']}: {line['status']} ({line['reason_code']}): {line['reason']}"
+        return f"{line['file']}: {line['status']} ({line['reason_code']}): {in_users_words(line['reason'])}"
     low, high = line["speedup_ci95"]
     notes = [*(label for label in line["labels"] if label not in _NAMED), *_not_met(line)]
     labels = f" [{', '.join(notes)}]" if notes else ""

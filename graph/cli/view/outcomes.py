@@ -7,7 +7,7 @@ from typing import Any
 
 from ridgeline.checkpoints.history.repeated_sources import repeat_words
 from ridgeline.tools.records.vocabulary import Status
-from ridgeline.tools.wording import ratio_words
+from ridgeline.tools.wording import in_users_words, ratio_words
 
 
 def describe_outcome(event: Mapping[str, Any]) -> str:
@@ -20,7 +20,7 @@ def _outcome_words(event: Mapping[str, Any]) -> str:
     if event["status"] == Status.OK and event["speedup"] is not None:
         speedup = ratio_words(event["speedup"], event["speedup_ci95"], unit="eager")
         return f"ok {speedup}{_paired_times(event)}"
-    return f"{event['status']}: {' '.join(str(event['reason']).split())[:160]}"
+    return f"{event['status']}: {' '.join(in_users_words(str(event['reason'])).split())[:160]}"
 
 
 def _paired_times(event: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from ridgeline.graph.search.events import OnEvent
 from ridgeline.graph.session.arguments import checked, whole_source
 from ridgeline.graph.session.options import RUNS
 from ridgeline.graph.session.problem import ProblemName
+from ridgeline.problems.numbers import NoBool
 from ridgeline.problems.spec import Budget
 
 if TYPE_CHECKING:
@@ -44,9 +45,10 @@ class _SearchArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     problem: Annotated[str | None, Field(description="Which problem; the tool's description lists them.")] = None
-    rounds: Annotated[int | None, Field(ge=1, description="Rounds of ideas; with `resume`, of the whole search.")] = (
-        None
-    )
+    rounds: Annotated[
+        Annotated[int, Field(ge=1), NoBool] | None,
+        Field(description="Rounds of ideas; with `resume`, of the whole search."),
+    ] = None
     resume: Annotated[str | None, Field(description="The run_dir of an earlier answer, to go on with it.")] = None
     show_source: Annotated[bool, Field(description="Put the best kernel's source in the answer.")] = False
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 from ridgeline.graph.models.replies import UnreadableReply, read_ideas, read_kernel
 from ridgeline.graph.models.requests import KernelDraft
 from ridgeline.graph.models.waiting_request import Asked, WaitingRequest
+from ridgeline.problems.numbers import NoBool
 from ridgeline.tools.records.printable import printable
 
 MOST_BYTES = 2 * 1024 * 1024
@@ -40,9 +41,9 @@ class _Stated(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     id: str | None = None
-    input_tokens: Annotated[int, Field(ge=0, le=10**12)] = 0
-    output_tokens: Annotated[int, Field(ge=0, le=10**12)] = 0
-    usd: Annotated[FiniteFloat, Field(ge=0, le=1e9)] | None = None
+    input_tokens: Annotated[int, NoBool, Field(ge=0, le=10**12)] = 0
+    output_tokens: Annotated[int, NoBool, Field(ge=0, le=10**12)] = 0
+    usd: Annotated[FiniteFloat, NoBool, Field(ge=0, le=1e9)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,6 +92,7 @@ def test_suite_json_is_what_its_schema_says_and_reads_back(tmp_path: Path) -> No
     [
         ("{", "is damaged"),
         ('{"schema_version": 2}', "is of version 2"),
+        ('{"schema_version": true}', "schema_version is true, not a whole number"),
         ("null", r"is damaged: it holds null in the place of an object"),
         ("{}", "is damaged: it has no schema_version"),
         ('{"schema_version": 1}', "is damaged: it has no problems"),
@@ -116,6 +117,8 @@ ROW_FIELDS: list[dict[str, object]] = [
     {"state": "lost"},
     {"state": ["finished"]},
     {"speedup": "2x"},
+    {"speedup": True},
+    {"speedup_vs_best": False},
     {"speed": 2},
     {"correct": "yes"},
     {"certified": 1},

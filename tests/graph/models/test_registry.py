@@ -22,6 +22,7 @@ from ridgeline.graph.models.requests import KernelModel
 from ridgeline.graph.models.retry import RetryPolicy, retry_after_s, with_retries
 from ridgeline.problems.model_calls import PriceSettings
 from ridgeline.tools.errors import ModelError
+from ridgeline.tools.wording import worded_for_command_line
 
 IDEAS = json.dumps(
     {
@@ -223,10 +224,45 @@ def test_missing_key_names_the_variable(name: str, variable: str, monkeypatch: p
         make_model(name)
 
 
-@pytest.mark.parametrize("name", ["o3", "openai:", ":o3", ""])
+@pytest.mark.parametrize("name", ["o3", "gpt-5", ":", ""])
 def test_unreadable_name_says_how_to_write_one(name: str) -> None:
     with pytest.raises(ModelError, match="provider:name"):
         make_model(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("offline:x", r"'offline:x': the offline model is one alone; did you mean offline\?$"),
+        ("Offline", r"did you mean offline\?$"),
+        ("offline@http://localhost:1/v1", r"did you mean offline\?$"),
+        ("offline?batch", r"did you mean offline\?$"),
+        ("Mailbox:me", r"did you mean mailbox:me\?$"),
+        ("mailbox?batch", r"did you mean mailbox\?$"),
+        ("agent:x", "--model mailbox, or mailbox:NAME$"),
+        ("openai", "'openai': names a provider and no model; write openai:NAME, such as openai:o3$"),
+        ("openai:", "names a provider and no model; write openai:NAME, such as openai:o3$"),
+        ("anthropic:@http://localhost:1", "names a provider and no model; write anthropic:NAME, with the name that"),
+        (":o3", "':o3': names no provider; write provider:o3, as in openai:o3$"),
+        ("OpenAI:o3", r"unknown provider 'OpenAI'; did you mean openai:o3\?$"),
+        ("google-genai:gemini-2.5-pro", r"did you mean google_genai:gemini-2\.5-pro\?$"),
+        ("gemini:2.5", r"^gemini:2\.5: unknown provider 'gemini'; did you mean google_genai\?"),
+        ("claude:opus", r"did you mean anthropic\?"),
+        ("zzz:m", "^zzz:m: unknown provider 'zzz'; known are anthropic, .*openai"),
+    ],
+)
+def test_a_name_that_is_none_says_what_to_write_instead(name: str, says: str) -> None:
+    with worded_for_command_line(), pytest.raises(ModelError, match=says) as caught:
+        make_model(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_complaint_of_azure_s_client_about_a_missing_key_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(ModelError, match="^azure_openai:x: .*") as caught:
+        make_model("azure_openai:x")
+    assert "\n" not in str(caught.value)
 
 
 def test_other_provider_without_its_package_gets_the_pip_command() -> None:

@@ -96,6 +96,10 @@ DAMAGE: dict[str, tuple[Callable[[Lines], object], str]] = {
         lambda x: first(x, "call").update(question={"idea": [1], "variation": 0}),
         r"question: idea: \[1\] is no str",
     ),
+    "a question with a truth value for a number": (
+        lambda x: first(x, "call").update(question={"variation": True}),
+        "question: variation: True is no int",
+    ),
     "a question about no kernels": (
         lambda x: first(x, "call").update(question={"elites": [1]}),
         r"question: elites: \[1\] is no list",

@@ -283,6 +283,7 @@ def test_the_kernels_of_a_bank_come_from_the_recording(recorded: Path, tmp_path:
     ("spoil", "says"),
     [
         (lambda text: text.replace('"schema_version": 1', '"schema_version": 2', 1), "line 1: has schema 2"),
+        (lambda text: text.replace('"schema_version": 1', '"schema_version": true', 1), "line 1: has schema True"),
         (lambda text: text.replace("ridgeline-replay", "notes", 1), "line 1: is no recording's"),
         (lambda text: text + "{", "is no recording's"),
         (lambda text: text.replace('"call_id"', '"id"', 1), "line 2: is damaged"),

@@ -110,6 +110,23 @@ def test_a_keyword_takes_the_place_of_another_keyword_or_of_nothing_and_of_no_na
     assert changed == "class A;\ntypename A::b c = inv * sqrt(d);" and len(words) == 3
 
 
+@pytest.mark.parametrize(
+    ("line", "change", "changed"),
+    [
+        ("  x[0] = helpr;", fix(4, 10, 15, "helper"), ""),  # a function in the place of a value
+        ("  x[0] = totl (x[1]);", fix(4, 10, 14, "total"), ""),  # a value in the place of a function
+        ("  helpr(x);", fix(4, 3, 8, "helper"), "  helper(x);"),
+        ("  x[0] = totl < 3;", fix(4, 10, 14, "total"), "  x[0] = total < 3;"),
+        ("  x[0] = sqr(x[1]);", fix(4, 10, 13, "sqrt"), "  x[0] = sqrt(x[1]);"),  # the source does not use it
+    ],
+)
+def test_a_name_takes_the_place_of_one_of_its_own_kind_alone(line: str, change: FixIt, changed: str) -> None:
+    head = "void helper(float*);\nfloat total;\nvoid run(float* x) {\n"
+    assert (
+        apply_fix_its(f"{head}{line}\n  total = 1;\n}}", (change,))[0] == f"{head}{changed or line}\n  total = 1;\n}}"
+    )
+
+
 def test_a_header_is_included_once_and_of_overlapping_changes_the_first_is_made() -> None:
     assert apply_fix_its("#include <climits> // here\n", (INCLUDE,))[0] == "#include <climits> // here\n"
     changed, words = apply_fix_its("a\nbcd\n", (INCLUDE, INCLUDE, fix(2, 1, 3, "x"), fix(2, 2, 4, "y")))

@@ -147,6 +147,14 @@ async def test_a_crashed_evaluator_is_started_again_and_the_task_retried(
     assert first["pid"] != second["pid"]
 
 
+async def test_an_evaluator_that_a_reference_stops_goes_on(
+    engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path
+) -> None:
+    async with asyncio.timeout(30):
+        assert (await engine.submit(verify("stopped"))).status is Status.OK
+    assert len(requests(calls)) == 1
+
+
 async def test_an_evaluator_that_keeps_crashing_is_an_engine_error(
     engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path
 ) -> None:

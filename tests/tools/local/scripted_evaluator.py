@@ -1,7 +1,7 @@
 """An evaluator without a judge: it does what the candidate's source says."""
 
 EVALUATOR = """
-import json, os, pathlib, subprocess, sys, time
+import json, os, pathlib, signal, subprocess, sys, time
 log = pathlib.Path(sys.argv[1])
 for line in sys.stdin:
     request = json.loads(line)
@@ -14,6 +14,8 @@ for line in sys.stdin:
         os._exit(3)
     if "sleep" in words:
         time.sleep(60)
+    if "stopped" in words:
+        os.kill(os.getpid(), signal.SIGSTOP)
     if "pause" in words:
         time.sleep(0.2)
     while "wait" in words and not log.with_name("go").exists():

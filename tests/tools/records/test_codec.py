@@ -64,6 +64,16 @@ def test_a_value_of_another_type_is_refused_by_its_fields_name(field: str) -> No
         _Others.from_json({field: [1.5]})
 
 
+@pytest.mark.parametrize("value", [True, False])
+def test_a_truth_value_is_no_number(value: bool) -> None:
+    with pytest.raises(TypeError, match=f"version: {value} is no str"):
+        _Others.from_json({"version": value})
+    with pytest.raises(TypeError, match=f"strides: {value} is no int"):
+        ArgSpec.from_json(ARG.to_json() | {"strides": [value]})
+    with pytest.raises(TypeError, match=f"facts: {value} is no float"):
+        _Others.from_json({"facts": {"cores": value}})
+
+
 ARG = ArgSpec(name="x", role=Role.INPUT, shape=(2, 3), strides=(3, 1))
 TRIAL = Trial(name="nominal_0", rel_error=math.inf, gate=1e-3, passed=False)
 

@@ -87,6 +87,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"problem": "sofmax"}, "problem sofmax: no such file, and none that ships; did you mean softmax?"),
     ({}, "problem: is missing; name one: the path of a problem.yaml, or a shipped one: attention_causal"),
     ({"problem": "softmax", "rounds": 0}, "rounds: must be greater than or equal to 1, got 0"),
+    ({"problem": "softmax", "rounds": True}, "rounds: must be a number, got True"),
     ({"problem": "softmax", "rounds": "many"}, "rounds: must be a valid integer"),
     ({"problem": "softmax", "round": 1}, "round: unknown key; did you mean `rounds`?"),
     ({"problem": "softmax"}, "device 'tpu': unknown; use cpu, cuda or cuda:N"),

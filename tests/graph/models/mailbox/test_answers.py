@@ -111,6 +111,8 @@ def test_tokens_that_are_no_number_are_refused(value: str) -> None:
         (IDEAS, b'{"ideas": [], "usage": {"id": "\\ud800\\u001b"}}', "json", "is to   ,"),
         (IDEAS, b"---\nid: " + b"x" * 3000 + b"\n---\n{}", "md", "x" * 80 + ", the"),
         (IDEAS, b'{"ideas": [], "usage": {"input_tokens": -1}}', "json", "input_tokens"),
+        (IDEAS, b'{"ideas": [], "usage": {"output_tokens": true}}', "json", "output_tokens: must be a number"),
+        (IDEAS, b'{"ideas": [], "usage": {"usd": false}}', "json", "usd: must be a number"),
         (IDEAS, b"[" * 200_000, "json", "no JSON object"),
     ],
 )
