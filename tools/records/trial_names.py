@@ -45,8 +45,29 @@ SMALL_SCALARS = "small_scalars"
 """As `small_inputs`, of floating-point scalars."""
 SMALL_APART = "small_apart"
 """The trial whose parameters and buffers of one sign, and floating-point scalars, are smaller beside the inputs of `apart`."""
-SCALED_SCALARS = (LARGE_SCALARS, SMALL_SCALARS, SMALL_APART)
-SIZED = (LARGE_INPUTS, SMALL_INPUTS, LARGE_MATRICES, LARGE_VECTORS, SMALL_PARAMETERS, *SCALED_SCALARS)
+LARGE_BLOCKED = "large_blocked"
+"""As `large_matrices`, beside the inputs of `blocked`: what stays alike from row to row keeps a gate open."""
+RAISED_MATRICES, LOWERED_MATRICES = "raised_matrices", "lowered_matrices"
+"""The trials whose matrices, parameters and buffers of either sign, are moved to one side as a whole, as far as that goes."""
+RAISED_VECTORS, LOWERED_VECTORS = "raised_vectors", "lowered_vectors"
+"""The same of the other ones, and of floating-point scalars that are not positive: logits and logarithms of rates."""
+RAISED = (RAISED_MATRICES, RAISED_VECTORS)
+MOVED_MATRICES = (RAISED_MATRICES, LOWERED_MATRICES)
+MOVED_VECTORS = (RAISED_VECTORS, LOWERED_VECTORS)
+MOVED = (*MOVED_MATRICES, *MOVED_VECTORS)
+SIZED_SCALARS = (LARGE_SCALARS, SMALL_SCALARS, SMALL_APART, *MOVED_VECTORS)
+SIZED = (
+    LARGE_INPUTS,
+    SMALL_INPUTS,
+    LARGE_MATRICES,
+    LARGE_VECTORS,
+    SMALL_PARAMETERS,
+    LARGE_SCALARS,
+    SMALL_SCALARS,
+    SMALL_APART,
+    LARGE_BLOCKED,
+    *MOVED,
+)
 """Those there are only where an argument's size does not merely scale the output."""
 ALONE = "alone"
 """A trial `alone_NAME` differs from its base in one argument; `alone_1`, `alone_2`, … in a share of many arguments."""

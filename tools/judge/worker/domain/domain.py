@@ -110,7 +110,7 @@ class Domain:
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         transformed += self._settle_powers()
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
-        transformed += self._sized.settle(may_be_apart=APART in transformed)
+        transformed += self._sized.settle(transformed)
         ordered = self._tweaks_first(transformed)
         signed = self._settle_signs()
         self.names = (*NOMINAL, *ordered, *signed, *scalars)

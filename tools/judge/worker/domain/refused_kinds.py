@@ -47,7 +47,7 @@ def _refusal(reference: Reference, memory: ArenaMemory, index: int) -> str:
     """Return what the reference raises for a set in its own type or in float64, "" for nothing."""
     inputs: Tensors = memory.inputs[index]
     try:
-        with torch.no_grad():
+        with torch.no_grad(), reference.patience.trying():
             reference.run(inputs)
             reference.run_double(inputs, memory.parameters)
     except Exception as error:  # the user's code may raise anything

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import torch
@@ -25,6 +25,7 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
     room_of,
 )
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
+from ridgeline.tools.judge.worker.domain.trial_sizes import ALIKE, MOST_STEPS, OF_INPUTS, base_of, size_of, sized
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import moved_in_type
@@ -32,37 +33,19 @@ from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.trial_names import (
-    APART,
-    LARGE_INPUTS,
     LARGE_MATRICES,
     LARGE_SCALARS,
-    LARGE_VECTORS,
+    MOVED,
+    MOVED_VECTORS,
     NOMINAL,
+    RAISED,
     SCALARS,
-    SCALED_SCALARS,
     SIZED,
-    SMALL_APART,
-    SMALL_INPUTS,
-    SMALL_PARAMETERS,
+    SIZED_SCALARS,
     SMALL_SCALARS,
 )
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
-_STEPS_OF_TWO = 8
-"""Steps of a trial's size by which it doubles: from an iteration that settles early to chaos it is some ten of them."""
-_MOST_STEPS = {
-    LARGE_INPUTS: 24,
-    SMALL_INPUTS: 24,
-    LARGE_MATRICES: 24,
-    LARGE_VECTORS: 8,
-    SMALL_PARAMETERS: 48,
-    LARGE_SCALARS: 24,
-    SMALL_SCALARS: 32,
-    SMALL_APART: 32,
-}
-"""... and the most of them: a factor of 8, numbers of up to 6, a 64th, a 16th. A gate of 6 keeps a state for 400 steps.
-
-Larger ones would ask an honest kernel for what float32 does not hold: a gate of 1 - 2^-12 is off by 2^-13 of what it lacks."""
 _ROWS_WORSE = 16.0
 """Single rows may be so much worse than a usual trial's: the edge reaches few of them first, and their limits are wide."""
 _ROOM = 1 / 4
@@ -79,9 +62,7 @@ _MERELY = NOMINAL_GATE[PrecisionClass.FP32]
 """An output that differs by no more from one that was scaled shows nothing else: a norm's epsilon, say."""
 _TWICE = 2.0
 _SCALES = "a larger one scales the output"
-
-_OF_INPUTS = (LARGE_INPUTS, SMALL_INPUTS)
-_OF_PARAMETERS = (LARGE_MATRICES, LARGE_VECTORS, SMALL_PARAMETERS)
+_SAME = "a larger one gives the same output"
 
 BothErrors = tuple[EachErrors | None, EachErrors | None]
 
@@ -115,24 +96,23 @@ class SizedTrials:
         self._reference = reference
         self._objection = objection
         self._tried = tried
-        self._may_be_apart = False
+        self._taken: Collection[str] = ()
         self._usual: dict[str, _Usual] = {}
         self._run_s = 0.0
         self._nothing: dict[str, str] = {}  # why larger arguments show nothing, by what is larger
 
-    def settle(self, *, may_be_apart: bool) -> tuple[str, ...]:
+    def settle(self, taken: Collection[str]) -> tuple[str, ...]:
         """Return the trials that there are: of arguments whose size does more than scale the output.
 
-        Scalars that may have other values have them in the trial of scalars by then. `may_be_apart`: the reference takes
-        inputs with groups of rows.
+        The reference takes the trials `taken`. Scalars that may have other values have them in the trial of scalars by then.
         """
-        self._may_be_apart = may_be_apart
+        self._taken = taken
         return tuple(trial for trial in SIZED if self._settle_trial(trial))
 
     def objection_to(self, case: Case) -> str:
         """Return why a case of such arguments is refused: what is worse conditioned than a usual one; "" when it is not."""
         by_tf32, by_type = self._errors_of(case)
-        usual_by_tf32, usual_by_type = self._usual[_base_of(case.name)].errors
+        usual_by_tf32, usual_by_type = self._usual[self._base_of(case.name)].errors
         room = (room_of(PrecisionClass.FP32, _ROOM),) * len(case.expected)
         is_as_good = are_within(by_tf32, usual_by_tf32, WORSE, of_rows=_ROWS_WORSE) and (
             are_within(by_type, room, 1.0) or are_within(by_type, usual_by_type, WORSE, of_rows=_ROWS_WORSE)
@@ -147,13 +127,10 @@ class SizedTrials:
             return None, None
 
     def _settle_trial(self, trial: str) -> bool:
-        if not self._changes_any(trial):
+        base = self._base_of(trial)
+        if not self._changes_any(trial) or base not in (*NOMINAL, *self._taken):
             return False
-        doubled = _doubled_with(trial)
-        if doubled not in self._nothing:
-            self._nothing[doubled] = self._tried(f"{trial}, twice as large", lambda: self._shows_nothing(trial))
-        base = _base_of(trial)
-        if self._nothing[doubled] or not self._is_usual(base):
+        if self._shows_nothing(trial) or not self._is_usual(base):
             return False
         steps = self._largest(trial)
         for n_made in range(1, _MOST_CASES + 1):
@@ -165,17 +142,33 @@ class SizedTrials:
         self._forget(trial)
         return False
 
+    def _base_of(self, trial: str) -> str:
+        return base_of(trial, self._taken)
+
     def _changes_any(self, trial: str) -> bool:
-        may_be_here = self._may_be_apart if trial == SMALL_APART else True
-        has_scalars = trial in SCALED_SCALARS and SCALARS in self._book.changes.scalars
-        return may_be_here and (has_scalars or self._source.may_be_sized(trial))
+        given = tuple(self._reference.scalars)
+        has_scalars = trial in SIZED_SCALARS and self._scalars_of(trial, _TWICE) != given
+        return has_scalars or self._source.may_be_sized(trial)
+
+    def _shows_nothing(self, trial: str) -> bool:
+        """Return whether nothing is to be seen of other sizes; moved weights that merely scale the output show nothing else."""
+        if trial not in MOVED:
+            return bool(self._nothing_of(trial))
+        return self._nothing_of(LARGE_MATRICES) == _SCALES or bool(self._nothing_of(trial))
+
+    def _nothing_of(self, trial: str) -> str:
+        """Return why arguments of other sizes would show nothing, "" where they do; each kind of them is looked at once."""
+        kind = next(group[0] for group in ALIKE if trial in group)
+        if kind not in self._nothing:
+            self._nothing[kind] = self._tried(f"{kind}, twice as large", lambda: self._alike(kind))
+        return self._nothing[kind]
 
     def _largest(self, trial: str) -> int:
         """Return the most steps at which operands with other last bits move the output about as little as they usually do."""
         until_s = time.perf_counter() + max(_LIMIT_S, _LIMIT_RUNS * self._run_s)
-        taken, refused = 0, _MOST_STEPS[trial] + 1
-        steps = _MOST_STEPS[trial]
-        while taken + 1 < refused and (refused > _MOST_STEPS[trial] or time.perf_counter() < until_s):
+        taken, refused = 0, MOST_STEPS[trial] + 1
+        steps = MOST_STEPS[trial]
+        while taken + 1 < refused and (refused > MOST_STEPS[trial] or time.perf_counter() < until_s):
             if self._tried(self._note(trial, steps), lambda: self._looked_at(trial)):
                 refused = steps
             else:
@@ -188,10 +181,10 @@ class SizedTrials:
     def _note(self, trial: str, steps: int) -> str:
         """Give a trial this size, and return the words that name it."""
         self._forget(trial)
-        size = self._source.sizes[trial] = 2.0 ** (steps / _STEPS_OF_TWO)
-        if trial in SCALED_SCALARS and SCALARS in (scalars := self._book.changes.scalars):
-            sized = self._scalars_times(size if trial == LARGE_SCALARS else 1 / size)
-            self._book.use(replace(self._book.changes, scalars={**scalars, trial: sized}))
+        size = self._source.sizes[trial] = size_of(trial, steps)
+        self._source.beside[trial] = self._base_of(trial)
+        if trial in SIZED_SCALARS and (sized := self._scalars_of(trial, size)) != tuple(self._reference.scalars):
+            self._book.use(replace(self._book.changes, scalars={**self._book.changes.scalars, trial: sized}))
         return f"{trial}, size {size:g}"
 
     def _forget(self, trial: str) -> None:
@@ -199,12 +192,12 @@ class SizedTrials:
         others = {name: scalars for name, scalars in self._book.changes.scalars.items() if name != trial}
         self._book.use(replace(self._book.changes, scalars=others))
 
-    def _scalars_times(self, factor: float) -> tuple[Scalar, ...]:
-        """Return the scalars, those times a factor that have other values in the trial of scalars."""
+    def _scalars_of(self, trial: str, size: float) -> tuple[Scalar, ...]:
+        """Return a trial's scalars: those sized that have other values in the trial of scalars."""
         given = self._reference.scalars
         others = self._book.changes.scalars.get(SCALARS, given)
         pairs = zip(given, others, strict=True)
-        return tuple(was * factor if repr(was) != repr(other) else was for was, other in pairs)
+        return tuple(sized(was, trial, size) if repr(was) != repr(other) else was for was, other in pairs)
 
     def _arguments_of(self, trial: str) -> _Arguments:
         inputs, parameters = self._book.contents.at_hand(trial)
@@ -241,7 +234,7 @@ class SizedTrials:
 
     def _looked_at(self, trial: str) -> str:
         """Return why a trial of the size that is noted is refused at first sight, "" where it is not."""
-        usual = self._usual[_base_of(trial)].moves
+        usual = self._usual[self._base_of(trial)].moves
 
         def is_as_good() -> str:
             pairs = zip(self._moves(self._arguments_of(trial)), usual, strict=True)
@@ -260,7 +253,7 @@ class SizedTrials:
         with self._reference.with_scalars(arguments.scalars):
             return tuple(output.clone() for output in self._reference.run(arguments.inputs))
 
-    def _shows_nothing(self, trial: str) -> str:
+    def _alike(self, trial: str) -> str:
         """Return why a trial would show nothing: arguments of twice the size give the same output times a power of two.
 
         A product does so, an iteration does not. All parameters are doubled at once: the bias of a product grows with its
@@ -273,32 +266,29 @@ class SizedTrials:
             outputs = self._outputs(usual)
             self._run_s = time.perf_counter() - began_s
             try:
-                doubled = self._outputs(self._doubled(usual, trial))
+                others = self._outputs(self._of_twice_the_size(usual, trial))
             except ProblemError:
                 return ""  # a smaller size may be taken
-            return _SCALES if all(map(_is_power_of_two_times, doubled, outputs)) else ""
+            pairs = list(zip(others, outputs, strict=True))
+            if all(_difference(usual, other) <= _MERELY for other, usual in pairs):
+                return _SAME
+            return _SCALES if all(_is_power_of_two_times(*pair) for pair in pairs) else ""
 
         return self._unless_refused(is_alike)()
 
-    def _doubled(self, usual: _Arguments, trial: str) -> _Arguments:
-        """Return arguments of which those are doubled that a trial, or one of the same arguments, makes larger or smaller."""
-        if trial in _OF_INPUTS:
+    def _of_twice_the_size(self, usual: _Arguments, trial: str) -> _Arguments:
+        """Return arguments of which those are doubled, or moved, that a trial changes, or one of the same arguments."""
+        if trial in OF_INPUTS:
             return replace(usual, inputs=self._source.times(usual.inputs, _TWICE))
-        names = () if trial in (LARGE_SCALARS, SMALL_SCALARS) else self._source.weights.free
-        parameters = {**usual.parameters, **{n: usual.parameters[n] * _TWICE for n in names}}
-        scalars = self._scalars_times(_TWICE) if trial in SCALED_SCALARS else usual.scalars
-        return replace(usual, parameters=parameters, scalars=scalars)
-
-
-def _base_of(trial: str) -> str:
-    """Return the usual trial whose inputs a trial of SIZED has, and beside which its output is as well conditioned."""
-    return APART if trial == SMALL_APART else NOMINAL[0]
-
-
-def _doubled_with(trial: str) -> str:
-    """Return the first trial that changes what this one does: whether twice as much of it shows is asked for once."""
-    groups = (_OF_INPUTS, _OF_PARAMETERS, (LARGE_SCALARS, SMALL_SCALARS), (SMALL_APART,))
-    return next(group[0] for group in groups if trial in group)
+        scalars = self._scalars_of(trial, _TWICE) if trial in SIZED_SCALARS else usual.scalars
+        weights = self._source.weights
+        if trial in MOVED:
+            by = _TWICE if trial in RAISED else -_TWICE
+            others = {n: usual.parameters[n] + by for n in weights.free_to_move(vectors=trial in MOVED_VECTORS)}
+        else:
+            names = () if trial in (LARGE_SCALARS, SMALL_SCALARS) else weights.free
+            others = {n: usual.parameters[n] * _TWICE for n in names}
+        return replace(usual, parameters={**usual.parameters, **others}, scalars=scalars)
 
 
 def _is_power_of_two_times(output: torch.Tensor, usual: torch.Tensor) -> bool:

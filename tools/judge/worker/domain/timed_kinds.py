@@ -174,7 +174,8 @@ class _Finder:
         """Return whether the reference takes no longer than usual; None where it refuses these contents."""
         contents.place()
         try:
-            is_taken = are_finite(self._reference.run(contents.inputs))
+            with self._reference.patience.trying():
+                is_taken = are_finite(self._reference.run(contents.inputs))
             self._usual.place()
             if not is_taken and are_finite(self._reference.run(self._usual.inputs)):
                 return None

@@ -161,6 +161,16 @@ class ParameterSource:
         values = self.random(label)
         return values | {n: values[n] / factor for n in self.free_of_one_sign}
 
+    def moved(self, label: str, by: float, *, vectors: bool) -> Values:
+        """Return random values, to the vectors or to the matrices of either sign among them this added."""
+        values = self.random(label)
+        return values | {n: values[n] + by for n in self.free_to_move(vectors=vectors)}
+
+    def free_to_move(self, *, vectors: bool) -> tuple[str, ...]:
+        """Return the names of the vectors, or of the matrices, whose random values are of either sign."""
+        of_one_sign = self.free_of_one_sign
+        return tuple(n for n in self.free if n not in of_one_sign and _is_vector(self.defaults[n]) is vectors)
+
     @functools.cached_property
     def free_of_one_sign(self) -> tuple[str, ...]:
         """The names of such tensors whose random values have one sign; asked for once all ways are known."""

@@ -55,9 +55,12 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.trial_names import (
     CROWDED,
+    LARGE_BLOCKED,
     LARGE_INPUTS,
     LARGE_MATRICES,
     LARGE_VECTORS,
+    MOVED,
+    MOVED_VECTORS,
     SMALL_APART,
     SMALL_INPUTS,
     SMALL_PARAMETERS,
@@ -105,7 +108,9 @@ class SecretSource:
         self.power = 1.0
         """The power of the trial `near_one`; 1 until it is known which one the reference takes."""
         self.sizes: dict[str, float] = {}
-        """The factor of each trial of SIZED, or of a vector's largest number; those that it takes, once that is known."""
+        """The factor of each trial of SIZED, of MOVED what is added; those that the reference takes, once that is known."""
+        self.beside: dict[str, str] = {}
+        """The usual trial whose inputs each trial of SIZED has."""
 
     def draw_from(self, secret: bytes) -> None:
         """Draw from another secret from now on; the mixtures' weights stay, which are as secret and cost a renewal's time."""
@@ -199,7 +204,10 @@ class SecretSource:
             return any(map(self._may_be_larger, range(len(self._forms))))
         if trial in (SMALL_PARAMETERS, SMALL_APART):
             return bool(self.weights.free_of_one_sign)
-        return trial in (LARGE_MATRICES, LARGE_VECTORS) and self.weights.has_free(vectors=trial == LARGE_VECTORS)
+        if trial in MOVED:
+            return bool(self.weights.free_to_move(vectors=trial in MOVED_VECTORS))
+        is_of_matrices = trial in (LARGE_MATRICES, LARGE_BLOCKED)
+        return (is_of_matrices or trial == LARGE_VECTORS) and self.weights.has_free(vectors=not is_of_matrices)
 
     def _may_be_larger(self, index: int) -> bool:
         return not self._forms[index].is_whole and index not in self.ways.refused

@@ -19,13 +19,17 @@ from ridgeline.tools.records.trial_names import (
     FEW_OUTLIERS,
     GIVEN,
     INTEGERS,
+    LARGE_BLOCKED,
     LARGE_INPUTS,
     LARGE_MATRICES,
     LARGE_VECTORS,
     MIXTURE,
+    MOVED,
+    MOVED_VECTORS,
     NEAR_ONE,
     NOMINAL,
     ORDER_ONE,
+    RAISED,
     SMALL_APART,
     SMALL_INPUTS,
     SMALL_PARAMETERS,
@@ -68,7 +72,6 @@ class TrialContents:
             "blocked": self._source.blocked,
             APART: self._source.apart,
             NEAR_ONE: self._source.near_one,
-            SMALL_APART: self._source.apart,
             LARGE_INPUTS: lambda label: self._source.times(self._source.nominal(label), self._source.sizes[label]),
             SMALL_INPUTS: lambda label: self._source.times(self._source.nominal(label), 1 / self._source.sizes[label]),
             INTEGERS: self._source.integers,
@@ -78,7 +81,8 @@ class TrialContents:
             **{trial: functools.partial(self._source.crowded, trial=trial) for trial in CROWDS},
             GIVEN: self._source.given,
         }
-        return draws.get(name, self._source.nominal)(name), self._parameters_of(name)
+        kind = name if name in draws else self._source.beside.get(name, name)
+        return draws.get(kind, self._source.nominal)(name), self._parameters_of(name)
 
     def at_hand(self, name: str) -> Drawn:
         """Return a trial's inputs and parameters, those that are kept where there are such."""
@@ -118,7 +122,10 @@ class TrialContents:
             return weights.with_slices(self.parameters(NOMINAL[1]), name)
         if name == ORDER_ONE:
             return weights.of_order_one(name)
-        if name == LARGE_MATRICES:
+        if name in MOVED:
+            by = self._source.sizes[name]
+            return weights.moved(name, by if name in RAISED else -by, vectors=name in MOVED_VECTORS)
+        if name in (LARGE_MATRICES, LARGE_BLOCKED):
             return weights.enlarged(name, self._source.sizes[name])
         if name in (SMALL_PARAMETERS, SMALL_APART):
             return weights.lessened(name, self._source.sizes[name])

@@ -24,7 +24,12 @@ def found(renewed: Renewed) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "refuse", ["assert float(x.abs().max()) < 100, 'large'", "torch.cholesky_bad(x) if x.abs().max() > 100 else 0"]
+    "refuse",
+    [
+        "assert float(x.abs().max()) < 100, 'large'",
+        "torch.cholesky_bad(x) if x.abs().max() > 100 else 0",
+        "[None for _ in iter(lambda: float(x.abs().max()) > 100, False)]",  # a loop that never ends
+    ],
 )
 def test_the_kind_is_named_that_the_reference_refuses(refuse: str) -> None:
     renewed = Renewed(work=refuse)
@@ -36,6 +41,13 @@ def test_the_kind_is_named_that_the_reference_refuses(refuse: str) -> None:
     assert list(refused) == ["outliers"]
     [skipped] = as_skipped(refused)
     assert skipped.name == "timed outliers" and skipped.reason.startswith("forward() raised ")
+
+
+def test_a_kind_on_which_the_reference_does_not_end_is_refused_before_anything_is_timed() -> None:
+    renewed = Renewed(work="[None for _ in iter(lambda: float(x.abs().max()) > 100, False)]")
+    kinds = renewed.find_kinds("shifted", "outliers")
+    assert [kind.name for kind in kinds.inputs] == ["shifted"]
+    assert "took longer than" in kinds.refused["outliers"]
 
 
 def test_nominal_contents_that_are_refused_take_no_kind_with_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,18 @@ from ridgeline.tools.judge.worker.domain.sized_trials import SizedTrials
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.compare import compare
 from ridgeline.tools.records.trial_names import (
+    LARGE_BLOCKED,
     LARGE_INPUTS,
     LARGE_MATRICES,
     LARGE_SCALARS,
     LARGE_VECTORS,
+    LOWERED_MATRICES,
+    LOWERED_VECTORS,
+    MOVED,
+    MOVED_MATRICES,
+    MOVED_VECTORS,
+    RAISED_MATRICES,
+    RAISED_VECTORS,
     SCALARS,
     SIZED,
     SMALL_APART,
@@ -152,6 +160,7 @@ def test_weights_and_buffers_that_only_scale_the_output_stay(making: str, body: 
 def test_buffers_have_other_sizes_as_parameters_do() -> None:
     found = module("self.kept = nn.Buffer(torch.rand(64) + 1)", "return x / (self.kept + 1)")
     assert {LARGE_VECTORS, SMALL_PARAMETERS, SMALL_APART} <= large(found)
+    assert not large(found) & set(MOVED), "a number of one sign is not moved"
 
 
 def test_a_state_that_small_inputs_drive_needs_every_step() -> None:
@@ -186,7 +195,7 @@ def test_walks_that_restart_seldom_between_groups_need_every_round() -> None:
     found = made("scores, start, restart", "torch.randn(96, 96), torch.randn(96, 16), 0.5", *body)
     assert {LARGE_SCALARS, SMALL_SCALARS, SMALL_APART} <= large(found)
     scalars = found.book.changes.scalars
-    assert set(scalars) == {SCALARS, LARGE_SCALARS, SMALL_SCALARS, SMALL_APART}
+    assert set(scalars) == {SCALARS, LARGE_SCALARS, SMALL_SCALARS, SMALL_APART}, "a positive one is not moved"
     assert scalars[SMALL_APART][0] == 0.5 / 16 and scalars[LARGE_SCALARS][0] > 0.5
 
     def walked(rounds: int, name: str) -> torch.Tensor:
@@ -201,6 +210,59 @@ def test_walks_that_restart_seldom_between_groups_need_every_round() -> None:
         expected = found.book.case(name).expected[0]
         assert (compare(walked(32, name), expected).errors.overall > 1e-4) is is_seen
         assert compare(walked(96, name), expected).errors.overall < 1e-12
+
+
+def test_a_scalar_of_nothing_is_moved_to_either_side() -> None:
+    found = made(
+        "x, log_width", "torch.randn(16, 64), 0.0", "return torch.tanh(x * torch.exp(x.new_tensor(log_width)))"
+    )
+    scalars = found.book.changes.scalars
+    assert set(scalars) == {SCALARS, *MOVED_VECTORS} and LARGE_SCALARS not in large(found)
+    assert scalars[RAISED_VECTORS][0] > 1 and scalars[LOWERED_VECTORS][0] < -1
+
+
+def test_weights_that_their_norm_divides_are_moved_and_not_enlarged() -> None:
+    body = """step, held = 0.95 * self.weight / self.weight.norm(), x
+        for _ in range(96):
+            held = step @ held + x
+        return held"""
+    found = module("self.weight = nn.Parameter(torch.randn(64, 64))", body, "64, 16")
+    assert {*MOVED_MATRICES} <= large(found) and LARGE_MATRICES not in large(found)
+    for name, is_seen in (("nominal_0", False), (RAISED_MATRICES, True)):
+        case = found.book.case(name)
+        x, weight = case.inputs[0].double(), case.parameters["weight"].double()
+        held = x
+        for _ in range(9):
+            held = 0.95 * weight / weight.norm() @ held + x
+        assert (compare(held, case.expected[0]).errors.overall > 1e-4) is is_seen
+
+
+def test_a_field_of_logarithms_is_lowered_as_a_whole() -> None:
+    found = module(
+        "self.field = nn.Parameter(torch.zeros(8, 64))", "return torch.tanh(x) / (4 + torch.exp(self.field))", "8, 64"
+    )
+    assert {*MOVED_MATRICES} <= large(found)
+    lowered = found.book.case(LOWERED_MATRICES).parameters["field"]
+    assert float(lowered.max()) < -4
+    assert not large(module(LAYER, "return self.layer(x)")) & set(MOVED), "a product's weight scales its output"
+
+
+def test_large_weights_come_beside_inputs_that_are_alike_from_row_to_row() -> None:
+    body = """kept = torch.sigmoid(self.layer(torch.nn.functional.layer_norm(x, (64,))))
+        state = torch.zeros_like(x[0])
+        for keep, drive in zip(kept, x, strict=True):
+            state = keep * state + (1 - keep) * drive
+        return state"""
+    found = module("self.layer = nn.Linear(64, 64, bias=False)", body, "256, 64")
+    assert LARGE_BLOCKED in large(found)
+    for name, is_seen in (("nominal_0", False), (LARGE_BLOCKED, True)):
+        case = found.book.case(name)
+        x, weight = case.inputs[0].double(), case.parameters["layer.weight"].double()
+        kept = torch.sigmoid(torch.nn.functional.layer_norm(x, (64,)) @ weight.mT)
+        state = torch.zeros_like(x[0])
+        for keep, drive in zip(kept[-64:], x[-64:], strict=True):
+            state = keep * state + (1 - keep) * drive
+        assert (compare(state, case.expected[0]).errors.overall > 1e-4) is is_seen
 
 
 def test_a_size_just_below_the_one_whose_case_is_refused_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +306,7 @@ def test_only_floating_inputs_are_large_and_each_trial_has_its_own() -> None:
     inputs, _ = contents.of(LARGE_INPUTS)
     assert bool((inputs[1] < 9).all()) and float(inputs[0].std()) > 7
     network = module(*NETWORK)
-    assert large(network) == {LARGE_INPUTS, SMALL_INPUTS, LARGE_MATRICES, LARGE_VECTORS}
+    assert large(network) == {LARGE_INPUTS, SMALL_INPUTS, LARGE_MATRICES, LARGE_VECTORS, LARGE_BLOCKED, *MOVED}
     usual = network.source.weights.random("nominal_0")
     (_, matrices), (_, vectors) = map(network.book.contents.of, (LARGE_MATRICES, LARGE_VECTORS))
     assert float(matrices["last.weight"].std()) > 4 * float(usual["last.weight"].std())

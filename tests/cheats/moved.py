@@ -1,0 +1,56 @@
+"""What usual weights and scalars settle early, and those that are moved to one side do not: logits, logarithms, norms."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+NODES = 64
+SEEDS = 16
+ROUNDS = 96
+FIELD = 24
+SWEEPS = 128
+STEPS = 256
+CHANNELS = 48
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(NODES, NODES))
+        self.log_screening = nn.Parameter(torch.zeros(FIELD, FIELD))
+        self.gate = nn.Linear(CHANNELS, CHANNELS, bias=False)
+
+    def forward(self, scores, start, logit, source, x):
+        restart = torch.sigmoid(torch.zeros((), dtype=start.dtype) + logit)
+        walk = torch.softmax(scores, dim=1)
+        found = start
+        for _ in range(ROUNDS):
+            found = (1 - restart) * (walk @ found) + restart * start
+        step = 0.95 * self.weight / self.weight.norm()
+        held = start
+        for _ in range(ROUNDS):
+            held = step @ held + start
+        share = 1 / (4 + torch.exp(self.log_screening))
+        field = torch.zeros_like(source)
+        for _ in range(SWEEPS):
+            around = F.pad(field, (1, 1, 1, 1))
+            field = (source + around[:-2, 1:-1] + around[2:, 1:-1] + around[1:-1, :-2] + around[1:-1, 2:]) * share
+        kept = torch.sigmoid(self.gate(F.layer_norm(x, (CHANNELS,))))
+        state = torch.zeros_like(x[0])
+        for keep, drive in zip(kept, x, strict=True):
+            state = keep * state + (1 - keep) * drive
+        return found, held, field, state
+
+
+def get_inputs():
+    return [
+        torch.randn(NODES, NODES),
+        torch.randn(NODES, SEEDS),
+        0.0,
+        torch.randn(FIELD, FIELD),
+        torch.randn(STEPS, CHANNELS),
+    ]
+
+
+def get_init_inputs():
+    return []

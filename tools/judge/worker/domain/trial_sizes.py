@@ -1,0 +1,75 @@
+"""The sizes of the trials of SIZED: how far each goes, what a size does to a scalar, and the usual trial beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ridgeline.tools.judge.worker.call_form import Scalar
+from ridgeline.tools.records.trial_names import (
+    APART,
+    BLOCKED,
+    LARGE_BLOCKED,
+    LARGE_INPUTS,
+    LARGE_MATRICES,
+    LARGE_SCALARS,
+    LARGE_VECTORS,
+    MOVED,
+    MOVED_VECTORS,
+    NOMINAL,
+    RAISED,
+    SMALL_APART,
+    SMALL_INPUTS,
+    SMALL_PARAMETERS,
+    SMALL_SCALARS,
+)
+
+_STEPS_OF_TWO = 8
+"""Steps of a trial's size by which it doubles: from an iteration that settles early to chaos it is some ten of them."""
+MOST_STEPS = {
+    LARGE_INPUTS: 24,
+    SMALL_INPUTS: 24,
+    LARGE_MATRICES: 24,
+    LARGE_VECTORS: 8,
+    SMALL_PARAMETERS: 48,
+    LARGE_SCALARS: 24,
+    SMALL_SCALARS: 32,
+    SMALL_APART: 32,
+    LARGE_BLOCKED: 24,
+    **dict.fromkeys(MOVED, 24),
+}
+"""... and the most of them: a factor of 8, numbers of up to 6, a 64th, a 16th. A gate of 6 keeps a state for 400 steps.
+
+Larger ones would ask an honest kernel for what float32 does not hold: a gate of 1 - 2^-12 is off by 2^-13 of what it lacks."""
+_FURTHEST = 5.0
+"""What is added with the most steps of a trial of MOVED: all gates are moved, not single ones."""
+OF_INPUTS = (LARGE_INPUTS, SMALL_INPUTS)
+ALIKE = (
+    OF_INPUTS,
+    (LARGE_MATRICES, LARGE_VECTORS, SMALL_PARAMETERS, LARGE_BLOCKED),
+    (LARGE_SCALARS, SMALL_SCALARS),
+    (SMALL_APART,),
+    *((trial,) for trial in MOVED),
+)
+"""Trials that change the same arguments."""
+
+
+def size_of(trial: str, steps: int) -> float:
+    """Return a trial's factor, or what is added in one of MOVED."""
+    return _FURTHEST * steps / MOST_STEPS[trial] if trial in MOVED else 2.0 ** (steps / _STEPS_OF_TWO)
+
+
+def sized(scalar: Scalar, trial: str, size: float) -> Scalar:
+    """Return a scalar larger or smaller by a factor, or moved. A positive one, maybe a rate or an epsilon, is not moved."""
+    if trial in MOVED:
+        return scalar if scalar > 0 else scalar + (size if trial in RAISED else -size)
+    return scalar * (size if trial == LARGE_SCALARS else 1 / size)
+
+
+def base_of(trial: str, taken: Collection[str]) -> str:
+    """Return the usual trial whose inputs a trial of SIZED has, and beside which its output is as well conditioned.
+
+    What is moved comes beside groups of rows where the reference takes these: the number of rounds often hangs on both.
+    """
+    if trial in MOVED_VECTORS:
+        return APART if APART in taken else NOMINAL[0]
+    return {SMALL_APART: APART, LARGE_BLOCKED: BLOCKED}.get(trial, NOMINAL[0])
