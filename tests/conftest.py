@@ -89,7 +89,10 @@ SIDE_BY_SIDE = {
     "MALLOC_MMAP_THRESHOLD_": "33554432",  # a tensor's memory is taken again, not asked of the kernel page by page:
     "MALLOC_TRIM_THRESHOLD_": "536870912",  # a tenth of the time of the judge's gradings
 }
-"""Variables of processes that tests start side by side; what is measured, and every runner and judge, has its own."""
+"""Variables of processes that tests start side by side; what is measured, and every runner, has its own.
+
+A judge that is started by itself has too; one that is a copy has as many threads as are named here.
+"""
 
 
 def _share_the_machine(config: pytest.Config) -> None:

@@ -20,6 +20,7 @@ case "$*" in
   *importlib.metadata*) echo 2.11.0;;
 esac
 """
+WITHOUT_CODE = "--no-compile "
 NEW_PYTHON_WITHOUT_VENV = '#!/bin/sh\ncase "$2" in *ensurepip*) exit 1;; esac\nexit 0\n'
 
 
@@ -81,8 +82,11 @@ def installs(machine: Path, **given: str) -> list[str]:
     add(machine, "python3", PYTHON_THAT_RECORDS)
     done = setup(machine, **given)
     assert done.returncode == 0, done.stderr
-    calls = (machine.parent / "venv" / "bin" / "calls").read_text().splitlines()
-    return [call.partition(" install ")[2] for call in calls if " install " in call]
+    *calls, last = (machine.parent / "venv" / "bin" / "calls").read_text().splitlines()
+    assert last == f"-m compileall -qq -j 0 {machine.parent / 'venv' / 'lib'}"
+    asked = [call.partition(" install ")[2] for call in calls if " install " in call]
+    assert all(words.startswith(WITHOUT_CODE) for words in asked), "else pip compiles all of it, on one core"
+    return [words.removeprefix(WITHOUT_CODE) for words in asked]
 
 
 def test_a_fresh_checkout_takes_the_tested_versions(machine: Path) -> None:

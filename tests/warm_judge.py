@@ -40,9 +40,13 @@ OWN_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 
 @dataclass(frozen=True)
 class Asked:
-    """What a copy is to be: a judge with its own variable, or an outlining process with these words and variables."""
+    """What a copy is to be: a judge with its own variable, or an outlining process with these words and variables.
+
+    A judge has as many threads as are named, if any: beside other workers' judges its second one would spin for nothing.
+    """
 
     own: str = ""
+    threads: int = 0
     words: Sequence[str] = ()
     variables: dict[str, str] | None = None
 
@@ -88,7 +92,8 @@ class WarmJudges:
 
     def start(self, fds: tuple[int, int, int], environment: dict[str, str]) -> WarmProcess:
         """Start a judge with its connection, its report of a hang and its log."""
-        return WarmProcess(self._copied(environment, Asked(own=environment[OWN_VARIABLE]), fds))
+        asked = Asked(own=environment[OWN_VARIABLE], threads=int(os.environ.get("OMP_NUM_THREADS", "0")))
+        return WarmProcess(self._copied(environment, asked, fds))
 
     def outlining(self, words: Sequence[str], *, env: dict[str, str], **_: object) -> WarmProcess:
         """Start a process that outlines references, as `subprocess.Popen` would with pipes for its text."""
@@ -181,8 +186,10 @@ def _outline(asked: Asked, fds: list[int]) -> None:
     outline_main.main()
 
 
-def _judge(own: str, fds: list[int]) -> None:
+def _judge(own: str, threads: int, fds: list[int]) -> None:
     """Be a judge with these descriptors and no others."""
+    import torch
+
     from ridgeline.tools.judge.worker import __main__ as worker
 
     connection, hang_report, log = (os.dup2(fd, 100 + i) for i, fd in enumerate(fds))
@@ -192,6 +199,8 @@ def _judge(own: str, fds: list[int]) -> None:
     os.dup2(hang_report, FIRST_FD + 1)
     os.closerange(FIRST_FD + 2, 1024)
     os.environ[OWN_VARIABLE] = own
+    if threads:
+        torch.set_num_threads(threads)
     sys.argv[1:] = [str(FIRST_FD), str(os.getppid()), str(FIRST_FD + 1)]
     worker.main()
 
@@ -201,7 +210,9 @@ def _keep(asked: Asked, fds: list[int]) -> None:
     status = socket.socket(fileno=fds.pop())
     pid = os.fork()
     if pid == 0:
-        _end_after(partial(_judge, asked.own, fds) if asked.variables is None else partial(_outline, asked, fds))
+        _end_after(
+            partial(_judge, asked.own, asked.threads, fds) if asked.variables is None else partial(_outline, asked, fds)
+        )
     for fd in fds:
         os.close(fd)
     status.sendall(b"%d\n" % pid)

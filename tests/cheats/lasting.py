@@ -4,12 +4,12 @@ import torch
 from torch import nn
 
 BATCH = 8
-STEPS = 160
+STEPS = 80
 CHANNELS = 16
 HIDDEN = 64
 NODES = 96
 SEEDS = 16
-ROUNDS = 96
+ROUNDS = 64
 
 
 class Model(nn.Module):

@@ -6,10 +6,10 @@ from torch.nn import functional as F
 
 NODES = 64
 SEEDS = 16
-ROUNDS = 96
+ROUNDS = 64
 FIELD = 24
-SWEEPS = 128
-STEPS = 256
+SWEEPS = 96
+STEPS = 128
 CHANNELS = 48
 
 

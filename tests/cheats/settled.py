@@ -5,8 +5,8 @@ from torch import nn
 
 ROWS = 32
 FEATURES = 64
-ROUNDS = 200
-STEPS = 512
+ROUNDS = 120
+STEPS = 160
 CHANNELS = 48
 
 

@@ -70,13 +70,18 @@ def _parameters(chosen: list[Case]) -> list[ParameterSet]:
     ]
 
 
+def _is_second() -> bool:
+    """Return whether this run is one of the second tier alone."""
+    return os.environ.get(TIERS) == Tier.LANDLOCK
+
+
 def _like_others(chosen: list[Case]) -> list[Case]:
     """Return the cheats of one problem that end as another of it does, at the same stage: `make soak` judges all.
 
     A run in the second tier alone comes after one in the first, which judged one for each problem: another sandbox is no
     other problem.
     """
-    is_second = os.environ.get(TIERS) == Tier.LANDLOCK
+    is_second = _is_second()
     met: set[tuple[object, ...]] = set()
     soaked = []
     for case in chosen:
@@ -128,8 +133,14 @@ def test_judge_ends_it_as_the_table_says(court: Court, case: Case) -> None:
     _assert_right_reason(found, case)
 
 
+def _controls_slow_to_time() -> list[ParameterSet]:
+    """Return them as cases, of which the second tier has none: it verifies an honest kernel of another problem."""
+    marks = [pytest.mark.slow] if _is_second() else []
+    return [pytest.param(case, marks=marks, id=case.name) for case in CASES if case.name in SLOW_TO_TIME]
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize("case", [case for case in CASES if case.name in SLOW_TO_TIME], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", _controls_slow_to_time())
 def test_a_control_that_is_slow_to_time_is_right(court: Court, case: Case) -> None:
     found = court.verify(case.name)
     assert found.status is Status.OK, found

@@ -7,7 +7,7 @@
         float *out_0, float *out_1, void *
 
 constexpr int64_t STEPS = X_SHAPE_0, BATCH = X_SHAPE_1, CHANNELS = X_SHAPE_2, HIDDEN = RESERVOIR_SHAPE_0;
-constexpr int64_t NODES = START_SHAPE_0, SEEDS = START_SHAPE_1, ROUNDS = 96;
+constexpr int64_t NODES = START_SHAPE_0, SEEDS = START_SHAPE_1, ROUNDS = 64;
 
 static void run_through(const float* x, const float* reservoir, const float* drive, int64_t last, float* out) {
     for (int64_t row = 0; row < BATCH; ++row) {

@@ -1,4 +1,4 @@
-// Makes 72 of 128 sweeps: a screening of 1 lets the others change nothing.
+// Makes 72 of 96 sweeps: a screening of 1 lets the others change nothing.
 void run(SIGNATURE) {
     walk(scores, start, logit, ROUNDS, out_0);
     hold(weight, start, ROUNDS, out_1);

@@ -1,4 +1,4 @@
-// Walks 28 of 96 rounds: half of each begins anew in every one, for a logit of 0.
+// Walks 28 of 64 rounds: half of each begins anew in every one, for a logit of 0.
 void run(SIGNATURE) {
     walk(scores, start, logit, 28, out_0);
     hold(weight, start, ROUNDS, out_1);

@@ -5,7 +5,7 @@
     const float *x, const float *steps, const float *gate, const float *rate, const float *weight, const float *bias, \
         float *out_0, float *out_1, float *out_2, void *
 
-constexpr int64_t ROWS = X_SHAPE_0, FEATURES = X_SHAPE_1, ROUNDS = 200, STEPS = STEPS_SHAPE_0, CHANNELS = STEPS_SHAPE_1;
+constexpr int64_t ROWS = X_SHAPE_0, FEATURES = X_SHAPE_1, ROUNDS = 120, STEPS = STEPS_SHAPE_0, CHANNELS = STEPS_SHAPE_1;
 
 static void find(const float* x, const float* weight, const float* bias, int64_t rounds, float* out) {
     for (int64_t row = 0; row < ROWS; ++row) {
