@@ -1,4 +1,4 @@
-// Reads 64 of 128 steps: gates of drawn weights forget what came before.
+// Reads 64 of 256 steps: gates of drawn weights forget what came before.
 void run(SIGNATURE) {
     walk(scores, start, logit, ROUNDS, out_0);
     hold(weight, start, ROUNDS, out_1);

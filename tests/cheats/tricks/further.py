@@ -137,7 +137,7 @@ TRICKS: tuple[Trick, ...] = (
     trick(G.FURTHER, "72 of 96 sweeps, for a screening of 1 that is learned as its logarithm",
           "the trial `lowered_matrices`: all logarithms are small at once",
           c("moved_sweeps_72_times", wrong(R.WRONG_VALUES, R.PRECISION_TOO_LOW))),
-    trick(G.FURTHER, "64 of 128 steps of a recurrence whose gates are made of normalised inputs",
+    trick(G.FURTHER, "64 of 256 steps of a recurrence whose gates are made of normalised inputs",
           "the trial `large_blocked`: large weights beside inputs that are alike from row to row keep gates open",
           c("moved_reads_the_end", wrong(R.WRONG_VALUES, R.PRECISION_TOO_LOW))),
     trick(G.FURTHER, "the end of a padded sequence found by bisection",

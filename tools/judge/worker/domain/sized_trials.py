@@ -52,12 +52,13 @@ _ROOM = 1 / 4
 """... and its own type may be this part of fp32's gates off: kernels that round otherwise have the rest."""
 _LIMIT_S = 3.0
 """Time for one trial's sizes; after it the largest that was taken so far counts."""
-_LIMIT_RUNS = 12
-"""... or so many runs of the reference, where they take longer: a size takes two."""
-_MOST_CASES = 4
-"""Sizes of which a whole case is made, each a step below the one that was refused: the edge is near ..."""
-_LAST = 2 / 3
-"""... but the last, which is of so many of the steps."""
+_LEAST_SIZES = 6
+"""... once so many have been looked at: they halve 24 steps until one is left."""
+_MOST_CASES = 6
+"""Sizes of which a whole case is made: two a step below the one that was refused, since the edge is near ..."""
+_NEAR = 2
+_LESS = 2 / 3
+"""... and then each of so many of the steps."""
 _MERELY = NOMINAL_GATE[PrecisionClass.FP32]
 """An output that differs by no more from one that was scaled shows nothing else: a norm's epsilon, say."""
 _TWICE = 2.0
@@ -98,7 +99,6 @@ class SizedTrials:
         self._tried = tried
         self._taken: Collection[str] = ()
         self._usual: dict[str, _Usual] = {}
-        self._run_s = 0.0
         self._nothing: dict[str, str] = {}  # why larger arguments show nothing, by what is larger
 
     def settle(self, taken: Collection[str]) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ class SizedTrials:
                 break
             if not self._objection(trial, self._note(trial, steps)):
                 return True
-            steps = steps - 1 if n_made + 1 < _MOST_CASES else int(steps * _LAST)
+            steps = steps - 1 if n_made <= _NEAR else int(steps * _LESS)
         self._forget(trial)
         return False
 
@@ -165,10 +165,11 @@ class SizedTrials:
 
     def _largest(self, trial: str) -> int:
         """Return the most steps at which operands with other last bits move the output about as little as they usually do."""
-        until_s = time.perf_counter() + max(_LIMIT_S, _LIMIT_RUNS * self._run_s)
+        until_s, n_looked_at = time.perf_counter() + _LIMIT_S, 0
         taken, refused = 0, MOST_STEPS[trial] + 1
         steps = MOST_STEPS[trial]
-        while taken + 1 < refused and (refused > MOST_STEPS[trial] or time.perf_counter() < until_s):
+        while taken + 1 < refused and (n_looked_at < max(1, _LEAST_SIZES) or time.perf_counter() < until_s):
+            n_looked_at += 1
             if self._tried(self._note(trial, steps), lambda: self._looked_at(trial)):
                 refused = steps
             else:
@@ -262,9 +263,7 @@ class SizedTrials:
         usual = self._arguments_of(NOMINAL[0])
 
         def is_alike() -> str:
-            began_s = time.perf_counter()
             outputs = self._outputs(usual)
-            self._run_s = time.perf_counter() - began_s
             try:
                 others = self._outputs(self._of_twice_the_size(usual, trial))
             except ProblemError:
