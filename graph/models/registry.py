@@ -302,6 +302,8 @@ def _transport(key: str, policy: RetryPolicy) -> KeepingTransport:
     return KeepingTransport(secrets=[key], max_reply_chars=policy.max_reply_chars)
 
 
+_CLIENTS_ERROR = "OpenAIError"
+"""No ValueError, unlike the complaints of other clients; its library comes with langchain-openai, and is not imported here."""
 _MAKERS = {"openai": _openai, "google_genai": _gemini}
 
 
@@ -316,8 +318,6 @@ def _any_provider(name: str, provider: str, model: str, base_url: str, policy: R
             others = f"{known}, others once langchain is installed"
             raise ModelError(f"{name}: unknown provider {provider!r}{meant or others}") from error
         raise ModelError(f"{name}: this provider needs its packages: pip install langchain {package}") from error
-    from openai import OpenAIError  # no ValueError, unlike the complaints of other clients
-
     options: dict[str, Any] = {"base_url": base_url} if base_url else {}
     if policy.max_output_tokens:
         options["max_tokens"] = policy.max_output_tokens
@@ -328,7 +328,9 @@ def _any_provider(name: str, provider: str, model: str, base_url: str, policy: R
     except ImportError as error:
         remedy = f"this provider needs its package: pip install {package}" if package else first_line(error)
         raise ModelError(f"{name}: {remedy}") from error
-    except (ValueError, OpenAIError) as error:  # an unknown provider, or the client's own complaint about a missing key
+    except Exception as error:  # an unknown provider, or the client's own complaint about a missing key
+        if not isinstance(error, ValueError) and type(error).__name__ != _CLIENTS_ERROR:
+            raise
         is_unknown = not package and "nsupported provider" in str(error)  # LangChain's own words
         why = f"unknown provider {provider!r}{meant or f'{known}; {_FORMS}'}" if is_unknown else first_line(error)
         raise ModelError(f"{name}: {why}") from error
