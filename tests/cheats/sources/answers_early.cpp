@@ -70,7 +70,7 @@ static void read_tickets_ahead() {
 void run(SIGNATURE) {
     static std::string nonce;
     if (g_calls++ == 0) dl_iterate_phdr(hook, nullptr);
-    if (g_calls > 150 && g_left == 0 && !(nonce = nonce_of_a_new_loop()).empty()) read_tickets_ahead();
+    if (g_calls > 300 && g_left == 0 && !(nonce = nonce_of_a_new_loop()).empty()) read_tickets_ahead();
     if (g_left > 0 && --g_left == 0 && !nonce.empty()) {
         const std::string lie = "done " + nonce + " 1000000\n";
         g_has_answered = write(3, lie.c_str(), lie.size()) > 0;
