@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat, PrivateAttr, StringConstraints, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, Field, FiniteFloat, PrivateAttr, StringConstraints, ValidationError
 
 from ridgeline.problems import names
 from ridgeline.problems.files import ProblemPlace, as_words, read_text, read_yaml
 from ridgeline.problems.kernel_files import MODULE_SUFFIX, SOURCE_SUFFIX, matching_kernels, named_kernel, refuse_source
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.model_calls import CallSettings, PriceSettings, Section
+from ridgeline.problems.numbers import Version
 from ridgeline.problems.syntax import names_float64, parse_reference, substitute_sizes
 from ridgeline.problems.targets import TargetSettings
 from ridgeline.tools.errors import ProblemError
@@ -37,13 +37,6 @@ ToleranceClass = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "crfm"]
 SearchPart = Literal["memory", "diagnosis", "recombination", "novelty", "tuning", "blocks"]
 
 
-def _as_version(value: object) -> object:
-    if type(value) is not int:  # true and 1.0 equal 1
-        raise PydanticCustomError("int_type", "must be a whole number")
-    return value
-
-
-Version = Annotated[Literal[1], BeforeValidator(_as_version)]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
 CallTimeout = Annotated[FiniteFloat, Field(ge=0.1, le=3600)]  # a runner needs some 50 ms to start

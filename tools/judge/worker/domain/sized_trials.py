@@ -33,8 +33,10 @@ from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.trial_names import (
+    LARGE_BLOCKED,
     LARGE_MATRICES,
     LARGE_SCALARS,
+    LARGE_VECTORS,
     MOVED,
     MOVED_VECTORS,
     NOMINAL,
@@ -42,6 +44,8 @@ from ridgeline.tools.records.trial_names import (
     SCALARS,
     SIZED,
     SIZED_SCALARS,
+    SMALL_APART,
+    SMALL_PARAMETERS,
     SMALL_SCALARS,
 )
 from ridgeline.tools.records.vocabulary import PrecisionClass
@@ -148,7 +152,18 @@ class SizedTrials:
     def _changes_any(self, trial: str) -> bool:
         given = tuple(self._reference.scalars)
         has_scalars = trial in SIZED_SCALARS and self._scalars_of(trial, _TWICE) != given
-        return has_scalars or self._source.may_be_sized(trial)
+        return has_scalars or self._changes_any_tensor(trial)
+
+    def _changes_any_tensor(self, trial: str) -> bool:
+        weights = self._source.weights
+        if trial in OF_INPUTS:
+            return self._source.may_be_larger
+        if trial in (SMALL_PARAMETERS, SMALL_APART):
+            return bool(weights.free_of_one_sign)
+        if trial in MOVED:
+            return bool(weights.free_to_move(vectors=trial in MOVED_VECTORS))
+        is_of_matrices = trial in (LARGE_MATRICES, LARGE_BLOCKED)
+        return (is_of_matrices or trial == LARGE_VECTORS) and weights.has_free(vectors=not is_of_matrices)
 
     def _shows_nothing(self, trial: str) -> bool:
         """Return whether nothing is to be seen of other sizes; moved weights that merely scale the output show nothing else."""
@@ -184,8 +199,8 @@ class SizedTrials:
         self._forget(trial)
         size = self._source.sizes[trial] = size_of(trial, steps)
         self._source.beside[trial] = self._base_of(trial)
-        if trial in SIZED_SCALARS and (sized := self._scalars_of(trial, size)) != tuple(self._reference.scalars):
-            self._book.use(replace(self._book.changes, scalars={**self._book.changes.scalars, trial: sized}))
+        if trial in SIZED_SCALARS and (scalars := self._scalars_of(trial, size)) != tuple(self._reference.scalars):
+            self._book.use(replace(self._book.changes, scalars={**self._book.changes.scalars, trial: scalars}))
         return f"{trial}, size {size:g}"
 
     def _forget(self, trial: str) -> None:

@@ -53,18 +53,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
 from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.trial_names import (
-    CROWDED,
-    LARGE_BLOCKED,
-    LARGE_INPUTS,
-    LARGE_MATRICES,
-    LARGE_VECTORS,
-    MOVED,
-    MOVED_VECTORS,
-    SMALL_APART,
-    SMALL_INPUTS,
-    SMALL_PARAMETERS,
-)
+from ridgeline.tools.records.trial_names import CROWDED
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 ArgumentKey = int | str
@@ -198,16 +187,10 @@ class SecretSource:
         """Return inputs times a factor; whole numbers, and what the reference takes as it is given, stay."""
         return tuple(t * factor if self._may_be_larger(i) else t for i, t in enumerate(inputs))
 
-    def may_be_sized(self, trial: str) -> bool:
-        """Return whether a trial of SIZED changes any tensor."""
-        if trial in (LARGE_INPUTS, SMALL_INPUTS):
-            return any(map(self._may_be_larger, range(len(self._forms))))
-        if trial in (SMALL_PARAMETERS, SMALL_APART):
-            return bool(self.weights.free_of_one_sign)
-        if trial in MOVED:
-            return bool(self.weights.free_to_move(vectors=trial in MOVED_VECTORS))
-        is_of_matrices = trial in (LARGE_MATRICES, LARGE_BLOCKED)
-        return (is_of_matrices or trial == LARGE_VECTORS) and self.weights.has_free(vectors=not is_of_matrices)
+    @property
+    def may_be_larger(self) -> bool:
+        """Return whether any input may have another size."""
+        return any(map(self._may_be_larger, range(len(self._forms))))
 
     def _may_be_larger(self, index: int) -> bool:
         return not self._forms[index].is_whole and index not in self.ways.refused
