@@ -87,6 +87,7 @@ class _Usual:
 
     errors: BothErrors
     moves: tuple[float, ...]
+    spreads: tuple[float, ...]  # each output's, as a part of its norm
 
 
 class SizedTrials:
@@ -114,8 +115,11 @@ class SizedTrials:
         return tuple(trial for trial in SIZED if self._settle_trial(trial))
 
     def objection_to(self, case: Case) -> str:
-        """Return why a case of such arguments is refused: what is worse conditioned than a usual one; "" when it is not."""
-        by_tf32, by_type = self._errors_of(case)
+        """Return why a case of such arguments is refused: what is worse conditioned than a usual one; "" when it is not.
+
+        Errors count beside the output's own spread here: a candidate's count beside the usual one, where that is larger.
+        """
+        by_tf32, by_type = (_beside_own_spread(errors, case) for errors in self._errors_of(case))
         usual_by_tf32, usual_by_type = self._usual[self._base_of(case.name)].errors
         room = (room_of(PrecisionClass.FP32, _ROOM),) * len(case.expected)
         is_as_good = are_within(by_tf32, usual_by_tf32, WORSE, of_rows=_ROWS_WORSE) and (
@@ -198,13 +202,15 @@ class SizedTrials:
         """Give a trial this size, and return the words that name it."""
         self._forget(trial)
         size = self._source.sizes[trial] = size_of(trial, steps)
-        self._source.beside[trial] = self._base_of(trial)
+        base = self._source.beside[trial] = self._base_of(trial)
+        self._book.least_spreads[trial] = self._usual[base].spreads
         if trial in SIZED_SCALARS and (scalars := self._scalars_of(trial, size)) != tuple(self._reference.scalars):
             self._book.use(replace(self._book.changes, scalars={**self._book.changes.scalars, trial: scalars}))
         return f"{trial}, size {size:g}"
 
     def _forget(self, trial: str) -> None:
         self._book.forget(trial)
+        self._book.least_spreads.pop(trial, None)
         others = {name: scalars for name, scalars in self._book.changes.scalars.items() if name != trial}
         self._book.use(replace(self._book.changes, scalars=others))
 
@@ -227,10 +233,12 @@ class SizedTrials:
         if base not in self._usual:
             case = self._book.case(base)
             errors = self._errors_of(case)
+            spreads = tuple(e.spread / e.norm if e.norm else 0.0 for e in case.expected)
             del case
 
             def moved() -> str:
-                self._usual[base] = _Usual(errors=errors, moves=self._moves(self._arguments_of(base)))
+                moves = self._moves(self._arguments_of(base))
+                self._usual[base] = _Usual(errors=errors, moves=moves, spreads=spreads)
                 return ""
 
             self._tried(f"{base}, with other last bits", self._unless_refused(moved))
@@ -303,6 +311,13 @@ class SizedTrials:
             names = () if trial in (LARGE_SCALARS, SMALL_SCALARS) else weights.free
             others = {n: usual.parameters[n] * _TWICE for n in names}
         return replace(usual, parameters={**usual.parameters, **others}, scalars=scalars)
+
+
+def _beside_own_spread(errors: EachErrors | None, case: Case) -> EachErrors | None:
+    if errors is None:
+        return None
+    pairs = zip(errors, case.expected, strict=True)
+    return tuple(replace(e, overall=e.overall * want.scale / want.own_scale) for e, want in pairs)
 
 
 def _is_power_of_two_times(output: torch.Tensor, usual: torch.Tensor) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import use_tf32
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_of, exact_of, expected_of, fits_type
 from ridgeline.tools.judge.worker.grading.class_errors import (
@@ -18,6 +20,7 @@ from ridgeline.tools.judge.worker.grading.class_errors import (
     sum_errors,
     worst_of,
 )
+from ridgeline.tools.judge.worker.grading.compare import Expected
 from ridgeline.tools.judge.worker.grading.small_rows import Moved
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import range_of_whole
@@ -73,6 +76,8 @@ class CaseBook:
         self._sums: dict[str, dict[PrecisionClass, EachErrors | None]] = {}
         self._whole: dict[str, dict[int, tuple[int, int]]] = {}  # the range of each input of whole numbers, by trial
         self._fits: dict[str, bool] = {}  # of the cases that were made, also of those that are gone
+        self.least_spreads: dict[str, tuple[float, ...]] = {}
+        """The part of each output's norm that its errors count beside at least, by trial: see `Expected.least_spread`."""
         self._dtypes = tuple(torch_dtype(spec.dtype) for spec in reference.signature.with_role(Role.OUTPUT))
 
     def case(self, name: str) -> Case:
@@ -175,7 +180,7 @@ class CaseBook:
         with self.scalars_of(name):
             inputs, parameters = self.contents.of(name)
             nothing = tuple(torch.empty(0, dtype=dtype) for dtype in self._dtypes)  # no output is exact
-            expected = expected_of(self._reference, inputs, parameters, nothing)
+            expected = self._expected(name, inputs, parameters, nothing)
         sums = self._sums.setdefault(name, {})
         return Case(name, inputs, parameters, expected, self._own[name], sums, fits=self._fits[name])
 
@@ -184,12 +189,19 @@ class CaseBook:
         self._whole[name] = {i: whole for i, t in enumerate(inputs) if (whole := range_of_whole(t))}
         self.place_parameters(parameters)
         native = self._reference.run(inputs)
-        expected = expected_of(self._reference, inputs, parameters, tuple(n.clone() for n in exact_of(native)))
+        expected = self._expected(name, inputs, parameters, tuple(n.clone() for n in exact_of(native)))
         own = self._own.setdefault(name, {})
         if PrecisionClass.FP32 not in own:
             own[PrecisionClass.FP32] = errors_of(native, expected)
         sums = self._sums.setdefault(name, {})
         return Case(name, inputs, parameters, expected, own, sums, fits=fits_type(native, expected))
+
+    def _expected(
+        self, name: str, inputs: Tensors, parameters: dict[str, torch.Tensor], exact: Tensors
+    ) -> tuple[Expected, ...]:
+        expected = expected_of(self._reference, inputs, parameters, exact)
+        shares = self.least_spreads.get(name, (0.0,) * len(expected))
+        return tuple(replace(e, least_spread=share * e.norm) for e, share in zip(expected, shares, strict=True))
 
     # --------------------------------------------------------------------------------------------------- class errors
 

@@ -38,11 +38,22 @@ class Expected:
     row_norms: torch.Tensor | None = None  # each row's error is divided by its own
     small: SmallRows | None = None  # the rows far below the rest, None for none
     beyond: torch.dtype | None = None  # the output's type, where it cannot hold every value: those are infinite here
+    least_spread: float = 0.0  # errors count as beside a spread of this much, where it is less
 
     @property
     def is_exact(self) -> bool:
         """Return whether the output is integers or bools."""
         return not self.values.is_floating_point()
+
+    @property
+    def own_scale(self) -> float:
+        """Return its spread, or its norm where all elements are equal."""
+        return self.spread or self.norm or 1.0
+
+    @property
+    def scale(self) -> float:
+        """Return what the norm of all errors is divided by."""
+        return max(self.own_scale, self.least_spread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +218,7 @@ def _compare_any(output: torch.Tensor, expected: Expected, *, with_crfm: bool) -
 
 
 def _overall(total: float, expected: Expected) -> float:
-    return math.sqrt(total) / (expected.spread or expected.norm or 1.0)
+    return math.sqrt(total) / expected.scale
 
 
 def _fetched(*figures: list[torch.Tensor]) -> list[list[float]]:

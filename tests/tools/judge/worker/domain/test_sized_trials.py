@@ -23,6 +23,7 @@ from ridgeline.tools.records.trial_names import (
     MOVED,
     MOVED_MATRICES,
     MOVED_VECTORS,
+    NOMINAL,
     RAISED_MATRICES,
     RAISED_VECTORS,
     SCALARS,
@@ -187,6 +188,20 @@ def test_a_state_that_small_inputs_drive_needs_every_step() -> None:
         expected = found.book.case(name).expected[0]
         assert (compare(state_of(40, name), expected).errors.overall > 1e-4) is is_seen
         assert compare(state_of(160, name), expected).errors.overall < 1e-12
+
+
+def test_an_output_of_less_spread_is_told_no_more_sharply_than_the_usual_one() -> None:
+    found = made("x", "torch.randn(64, 256)", "return torch.softmax(x, -1)")
+
+    def errors_of(name: str) -> float:
+        case = found.book.case(name)
+        x = case.inputs[0].double()
+        powers = x.exp() * (1 + 5e-6 * torch.sin(1000 * x))
+        return compare(powers / powers.sum(-1, keepdim=True), case.expected[0]).errors.overall
+
+    want, usual = (found.book.case(name).expected[0] for name in (SMALL_INPUTS, NOMINAL[0]))
+    assert want.spread / want.norm < usual.spread / usual.norm / 4
+    assert errors_of(SMALL_INPUTS) < 2 * errors_of(NOMINAL[0]) < 1e-5
 
 
 def test_walks_that_restart_seldom_between_groups_need_every_round() -> None:
