@@ -9,7 +9,8 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.finite import has_finite_sum, is_finite
-from ridgeline.tools.judge.worker.grading.compare import Expected, compare, expect
+from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.judge.worker.grading.expected import Expected, expect
 from ridgeline.tools.judge.worker.grading.type_range import within
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors

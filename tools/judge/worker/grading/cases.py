@@ -20,7 +20,7 @@ from ridgeline.tools.judge.worker.grading.class_errors import (
     sum_errors,
     worst_of,
 )
-from ridgeline.tools.judge.worker.grading.compare import Expected
+from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.judge.worker.grading.small_rows import Moved
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import range_of_whole

@@ -13,47 +13,13 @@ import torch
 
 from ridgeline.tools.judge.replies import Element
 from ridgeline.tools.judge.worker.finite import is_finite
-from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows, small_rows
-from ridgeline.tools.judge.worker.grading.type_range import non_finite_mismatch, within
-from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR, Errors
+from ridgeline.tools.judge.worker.grading.chunks import rows_at_once, width_of
+from ridgeline.tools.judge.worker.grading.expected import Expected
+from ridgeline.tools.judge.worker.grading.type_range import non_finite_mismatch
+from ridgeline.tools.records.precision import Errors
 
-_CHUNK = 1 << 18  # elements compared at once: 2 MiB in float64, so that the passes over them stay in a core's cache
-_CHUNK_ON_GPU = 1 << 24  # 128 MiB in float64: passes over less would end before the next one is asked for
 _FLOAT32_RANGE, _FLOAT32_SCATTER = 1e30, 1e-6
 """A quotient taken in float32 has digits between 1 / this and this, and is off by 3 x 2^-24 of itself at most."""
-_CANCELLED = 1e-2
-"""A spread this small beside the norm is not told by the difference of their squares: of its digits four are lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """One expected output in float64, with the figures that every comparison with it needs."""
-
-    values: torch.Tensor  # float64, or the output's own integer type
-    mean: float
-    spread: float  # |o64 - mean|, over finite elements
-    norm: float  # |o64|
-    rms: float
-    all_finite: bool = True
-    row_norms: torch.Tensor | None = None  # each row's error is divided by its own
-    small: SmallRows | None = None  # the rows far below the rest, None for none
-    beyond: torch.dtype | None = None  # the output's type, where it cannot hold every value: those are infinite here
-    least_spread: float = 0.0  # errors count as beside a spread of this much, where it is less
-
-    @property
-    def is_exact(self) -> bool:
-        """Return whether the output is integers or bools."""
-        return not self.values.is_floating_point()
-
-    @property
-    def own_scale(self) -> float:
-        """Return its spread, or its norm where all elements are equal."""
-        return self.spread or self.norm or 1.0
-
-    @property
-    def scale(self) -> float:
-        """Return what the norm of all errors is divided by."""
-        return max(self.own_scale, self.least_spread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,39 +32,6 @@ class Difference:
     non_finite: Element | None = None  # an element whose NaN or infinity does not match
     wrong_integers: int = 0  # integers and bools
     invalid_bools: int = 0  # of these, bytes that are no bool
-
-
-def expect(values: torch.Tensor, dtype: torch.dtype = torch.float64) -> Expected:
-    """Return an expected output of this type with its figures: two passes over it, and nothing of its size beside it.
-
-    A value beyond the type is infinite, as it is in the output. A single one would else be all of a norm, beside which
-    the errors of all other values are none.
-    """
-    if not values.is_floating_point():
-        return Expected(values.contiguous(), 0.0, 0.0, 0.0, 0.0)
-    values = values.detach().double().contiguous()
-    count, finite = values.numel(), values
-    sums, norms = _sums_and_norms(values)
-    total, norm = _together(sums, norms)
-    beyond = None
-    if not norm <= torch.finfo(dtype).max:
-        held = within(values, dtype)
-        if held is not values:
-            values = finite = held
-            beyond, total = dtype, math.inf
-    if not math.isfinite(total):  # a copy without infinities and NaN is as large as the output in float64
-        known = torch.isfinite(values)
-        count, finite = int(known.sum()), torch.where(known, values, 0.0)
-        sums, norms = _sums_and_norms(finite)
-        total, norm = _together(sums, norms)
-    mean, rms = total / max(count, 1), norm / math.sqrt(max(count, 1))
-    squares = norm * norm, count * mean * mean  # infinity where `**` would raise OverflowError: float64 goes further
-    spread = math.sqrt(max(squares[0] - squares[1], 0.0)) if math.isfinite(sum(squares)) else 0.0
-    if spread < _CANCELLED * norm:
-        spread = _norm_about(mean, values)
-    scales = _row_scales(finite, sums, norms, rms) if _has_rows(values) else None
-    small = small_rows(norms, rms * math.sqrt(_width(values))) if _has_rows(values) else None
-    return Expected(values, mean, spread, norm, rms, count == values.numel(), scales, small, beyond)
 
 
 def compare(
@@ -262,9 +195,9 @@ def _chunks(
     output: torch.Tensor, expected: Expected
 ) -> Iterator[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor | None]]:
     """Yield (first element, output rows, expected rows, the rows' scales)."""
-    width = _width(output)
+    width = width_of(output)
     got, want = output.detach().reshape(-1, width), expected.values.reshape(-1, width)
-    rows = _rows_at_once(output)
+    rows = rows_at_once(output)
     for row in range(0, got.shape[0], rows):
         over = None if expected.row_norms is None else expected.row_norms[row : row + rows]
         yield row * width, got[row : row + rows], want[row : row + rows], over
@@ -272,71 +205,8 @@ def _chunks(
 
 def _room_for(expected: Expected, sizes_in: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
     """Return two buffers as large as a chunk, the second one of this type."""
-    first = expected.values.reshape(-1, _width(expected.values))[: _rows_at_once(expected.values)]
+    first = expected.values.reshape(-1, width_of(expected.values))[: rows_at_once(expected.values)]
     return torch.empty_like(first), torch.empty_like(first, dtype=sizes_in)
-
-
-def _has_rows(values: torch.Tensor) -> bool:
-    """Return whether there are rows, and each is long enough to be judged by itself."""
-    return values.dim() > 0 and values.numel() > 0 and values.shape[-1] >= MIN_ROW_ELEMENTS
-
-
-def _sums_and_norms(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the sum and the norm of each row; of parts as large as a chunk where there are no rows."""
-    if _has_rows(values):
-        parts = torch.split(values.reshape(-1, _width(values)), _rows_at_once(values))
-        pairs = [(part.sum(dim=-1), torch.linalg.vector_norm(part, dim=-1)) for part in parts]
-    else:
-        parts = torch.split(values.reshape(-1), _chunk(values))
-        pairs = [(part.sum().reshape(1), torch.linalg.vector_norm(part).reshape(1)) for part in parts]
-    sums, norms = zip(*pairs, strict=True)
-    return (sums[0], norms[0]) if len(pairs) == 1 else (torch.cat(sums), torch.cat(norms))
-
-
-def _together(sums: torch.Tensor, norms: torch.Tensor) -> tuple[float, float]:
-    """Return the sum and the norm of everything, both fetched at once."""
-    total, norm = torch.stack([sums.sum(), torch.linalg.vector_norm(norms)]).tolist()
-    return total, norm
-
-
-def _norm_about(mean: float, values: torch.Tensor) -> float:
-    """Return |values - mean| over finite elements."""
-    norms = []
-    for part in torch.split(values.reshape(-1), _chunk(values)):
-        moved = part - mean
-        norms.append(torch.linalg.vector_norm(moved.where(torch.isfinite(part), 0.0)))
-    return float(torch.linalg.vector_norm(torch.stack(norms)))
-
-
-def _row_scales(values: torch.Tensor, sums: torch.Tensor, norms: torch.Tensor, rms: float) -> torch.Tensor:
-    """Return each row's scale, which its error is divided by."""
-    floor = ROW_SCALE_FLOOR * rms * math.sqrt(_width(values))
-    spreads = _row_spreads(values.reshape(-1, _width(values)), sums, norms)
-    return torch.maximum(spreads, norms * ROW_NORM_FLOOR).clamp_(min=floor or 1.0)
-
-
-def _row_spreads(rows: torch.Tensor, sums: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
-    """Return |row - mean(row)| of each row: row by row only where the difference of two squares has too few digits."""
-    squares = norms.square()
-    left = squares - (sums / math.sqrt(rows.shape[-1])).square()
-    spreads = left.clamp(min=0.0).sqrt()
-    cancelled = (~(left >= _CANCELLED**2 * squares)).nonzero().flatten()  # or they have no number
-    for some in torch.split(cancelled, _rows_at_once(rows)) if len(cancelled) else ():
-        picked = rows[some]
-        spreads[some] = torch.linalg.vector_norm(picked.sub_(picked.mean(dim=-1, keepdim=True)), dim=-1)
-    return spreads
-
-
-def _rows_at_once(values: torch.Tensor) -> int:
-    return max(_chunk(values) // _width(values), 1)
-
-
-def _chunk(values: torch.Tensor) -> int:
-    return _CHUNK_ON_GPU if values.is_cuda else _CHUNK
-
-
-def _width(values: torch.Tensor) -> int:
-    return max(values.shape[-1] if values.dim() else 1, 1)
 
 
 def _located(output: torch.Tensor, start: int, index: int, want: torch.Tensor) -> Element:

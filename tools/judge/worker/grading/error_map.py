@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import torch
 
-from ridgeline.tools.judge.worker.grading.compare import Expected
+from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Pattern, Relation
 
 _SLAB_ELEMENTS = 1 << 22

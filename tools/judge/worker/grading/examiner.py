@@ -21,8 +21,9 @@ from ridgeline.tools.judge.worker.grading.case import (
     numbers_of_either,
 )
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.compare import Difference, Expected, compare, expect
+from ridgeline.tools.judge.worker.grading.compare import Difference, compare
 from ridgeline.tools.judge.worker.grading.error_map import map_errors
+from ridgeline.tools.judge.worker.grading.expected import Expected, expect
 from ridgeline.tools.judge.worker.grading.grades import Grade, Grader
 from ridgeline.tools.judge.worker.grading.narrowing import computed_dtypes
 from ridgeline.tools.judge.worker.grading.poison import (

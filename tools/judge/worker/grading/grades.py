@@ -15,7 +15,8 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import worst_of
-from ridgeline.tools.judge.worker.grading.compare import Difference, Expected, compare
+from ridgeline.tools.judge.worker.grading.compare import Difference, compare
+from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.judge.worker.grading.last_bits import excused
 from ridgeline.tools.judge.worker.grading.plain_sums import PLAIN_WAYS, plain_errors
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows

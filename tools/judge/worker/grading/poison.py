@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ridgeline.tools.judge.worker.grading.compare import Expected
+from ridgeline.tools.judge.worker.grading.expected import Expected
 
 _NEAR = 1e-2  # of the expected value and the output's rms: an element so close was written, whatever its bits
 _BOOLS_PERIOD = 4093

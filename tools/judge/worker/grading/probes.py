@@ -9,7 +9,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case
-from ridgeline.tools.judge.worker.grading.compare import Expected
+from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.records.precision import CONSTANT_SPREAD
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from ridgeline.tools.judge.replies import Element
-from ridgeline.tools.judge.worker.grading.compare import Expected
+from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
 from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.precision import LOST_ROW, MIN_ROW_ELEMENTS, NEAR_LIMIT, SMALLEST_ROW, small_share

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ridgeline.tools.judge.worker.grading.compare import Expected
+from ridgeline.tools.judge.worker.grading.expected import Expected
 
 _VANISHING = 2.0**-20
 """Part of the largest number of its row below which a number of the output is next to nothing."""

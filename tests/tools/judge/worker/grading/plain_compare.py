@@ -9,8 +9,9 @@ import math
 
 import torch
 
-from ridgeline.tools.judge.worker.grading import compare as judged
-from ridgeline.tools.judge.worker.grading.compare import Difference, Expected
+from ridgeline.tools.judge.worker.grading import chunks
+from ridgeline.tools.judge.worker.grading.compare import Difference
+from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR, Errors
 
 HOPELESS = Errors(overall=math.inf, worst_row=math.inf, worst_element=math.inf)
@@ -36,12 +37,12 @@ def plain_scales(values: torch.Tensor, rms: float) -> torch.Tensor | None:
         return None
     least = ROW_SCALE_FLOOR * rms * math.sqrt(values.shape[-1]) or 1.0
     width = values.shape[-1]
-    chunks = []
-    for rows in torch.split(values.reshape(-1, width), max(judged._CHUNK // width, 1)):
+    scales = []
+    for rows in torch.split(values.reshape(-1, width), max(chunks._CHUNK // width, 1)):
         spread = torch.linalg.vector_norm(rows - rows.mean(dim=-1, keepdim=True), dim=-1)
         size = torch.linalg.vector_norm(rows, dim=-1) * ROW_NORM_FLOOR
-        chunks.append(torch.maximum(spread, size).clamp(min=least))
-    return torch.cat(chunks)
+        scales.append(torch.maximum(spread, size).clamp(min=least))
+    return torch.cat(scales)
 
 
 def plain_difference(output: torch.Tensor, expected: Expected) -> Difference:
@@ -55,7 +56,7 @@ def plain_difference(output: torch.Tensor, expected: Expected) -> Difference:
         return Difference(errors=errors, crfm=hopeless, wrong_integers=wrong)
     width = max(output.shape[-1] if output.dim() else 1, 1)
     all_got, all_want = output.double().reshape(-1, width), expected.values.reshape(-1, width)
-    step = max(judged._CHUNK // width, 1)
+    step = max(chunks._CHUNK // width, 1)
     total, worst_row, worst_element, crfm = 0.0, 0.0, 0.0, 0.0
     both_finite = bool(all_got.isfinite().all() & all_want.isfinite().all())
     for start in range(0, len(all_got), step):

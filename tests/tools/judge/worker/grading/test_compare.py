@@ -6,8 +6,9 @@ import pytest
 import torch
 from tests.tools.judge.worker.grading.moved_bytes import bytes_an_element
 
-from ridgeline.tools.judge.worker.grading import compare as judge_compare
-from ridgeline.tools.judge.worker.grading.compare import compare, expect
+from ridgeline.tools.judge.worker.grading import chunks
+from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.judge.worker.grading.expected import expect
 from ridgeline.tools.records.precision import NOMINAL_GATE, ROW_SLACK
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
@@ -116,7 +117,7 @@ def test_a_wrong_bool_is_wrong() -> None:
 def test_rows_are_judged_alike_in_one_piece_and_in_many(monkeypatch: pytest.MonkeyPatch) -> None:
     values = torch.randn(37, 64, dtype=torch.float64)
     whole = expect(values).row_norms
-    monkeypatch.setattr(judge_compare, "_CHUNK", 5 * 64)
+    monkeypatch.setattr(chunks, "_CHUNK", 5 * 64)
     assert torch.equal(expect(values).row_norms, whole)
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from ridgeline.tools.judge.worker.grading import error_map
-from ridgeline.tools.judge.worker.grading.compare import expect
 from ridgeline.tools.judge.worker.grading.error_map import map_errors
+from ridgeline.tools.judge.worker.grading.expected import expect
 from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Pattern, Relation
 
 LIMIT = 1e-4

@@ -10,8 +10,10 @@ import torch
 from tests.tools.judge.worker.grading.moved_bytes import bytes_an_element
 from tests.tools.judge.worker.grading.plain_compare import plain_difference, plain_expected
 
+from ridgeline.tools.judge.worker.grading import chunks
 from ridgeline.tools.judge.worker.grading import compare as judged
-from ridgeline.tools.judge.worker.grading.compare import Difference, Expected, compare, expect
+from ridgeline.tools.judge.worker.grading.compare import Difference, compare
+from ridgeline.tools.judge.worker.grading.expected import Expected, expect
 
 SHAPES = [(), (0,), (3, 0), (0, 5), (7,), (5, 1), (4, 15), (9, 16), (2, 3, 31), (1, 3000)]
 FLOATS = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
@@ -91,13 +93,13 @@ def is_coarse_first(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         pytest.param(dtype, kind, chunk, marks=[pytest.mark.slow] if chunk == FEW and (i + j) % 2 else [])
         for i, dtype in enumerate(FLOATS)
         for j, kind in enumerate(SPECIAL)
-        for chunk in (FEW, judged._CHUNK)
+        for chunk in (FEW, chunks._CHUNK)
     ],
 )
 def test_figures_are_those_of_the_plain_formulation(
     dtype: torch.dtype, kind: str, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judged, "_CHUNK", chunk)
+    monkeypatch.setattr(chunks, "_CHUNK", chunk)
     generator = torch.Generator().manual_seed(len(kind) * 8 + dtype.itemsize)
     for shape in SHAPES:
         for scale in SCALES:
@@ -146,12 +148,12 @@ def test_outputs_that_are_not_contiguous_or_remember_their_gradient_have_the_pla
 
 
 @pytest.mark.usefixtures("is_coarse_first")
-@pytest.mark.parametrize("chunk", [40, judged._CHUNK])
+@pytest.mark.parametrize("chunk", [40, chunks._CHUNK])
 @pytest.mark.parametrize("offset", [10.0, 99.0, 101.0, 3e3, 1e5, 1e9])
 def test_rows_and_outputs_that_are_nearly_constant_have_the_plain_figures(
     offset: float, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judged, "_CHUNK", chunk)
+    monkeypatch.setattr(chunks, "_CHUNK", chunk)
     generator = torch.Generator().manual_seed(1)
     for shape in ((3000,), (40, 5), (9, 33), (2, 3, 4000)):
         values = torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -171,7 +173,7 @@ def test_the_spread_of_a_constant_output_is_none() -> None:
 def test_the_worst_element_is_the_plain_one_whatever_its_size(
     difference: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judged, "_CHUNK", 200)
+    monkeypatch.setattr(chunks, "_CHUNK", 200)
     values = torch.randn(60, 20, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     values[41, 3] = 0.0
     output = values.clone()
@@ -183,7 +185,7 @@ def test_the_worst_element_is_the_plain_one_whatever_its_size(
 
 @pytest.mark.usefixtures("is_coarse_first")
 def test_the_worst_of_elements_that_float32_does_not_tell_apart_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judged, "_CHUNK", 256)
+    monkeypatch.setattr(chunks, "_CHUNK", 256)
     values = torch.randn(64, 32, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     values[:, 5] = 1.0
     for worst in range(0, 64, 7):
@@ -194,7 +196,7 @@ def test_the_worst_of_elements_that_float32_does_not_tell_apart_is_found(monkeyp
 
 
 def test_a_comparison_that_takes_elements_in_float32_first_moves_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judged, "_CHUNK", 1 << 12)
+    monkeypatch.setattr(chunks, "_CHUNK", 1 << 12)
     values = torch.randn(256, 1024, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     expected, output = expect(values), (values * (1 + 1e-7)).float()
     assert bytes_an_element(lambda: compare(output, expected), output) < 92.5

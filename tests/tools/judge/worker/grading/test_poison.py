@@ -7,7 +7,7 @@ import torch
 from tests.tools.judge.worker.grading.moved_bytes import bytes_an_element
 
 from ridgeline.tools.judge.worker.grading import poison
-from ridgeline.tools.judge.worker.grading.compare import expect
+from ridgeline.tools.judge.worker.grading.expected import expect
 from ridgeline.tools.judge.worker.grading.poison import (
     fill_words,
     holds_only,

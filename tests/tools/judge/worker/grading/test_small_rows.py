@@ -12,8 +12,8 @@ from tests.tools.judge.worker.made import SOURCE
 from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.compare import expect
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
+from ridgeline.tools.judge.worker.grading.expected import expect
 from ridgeline.tools.judge.worker.grading.grades import Grade
 from ridgeline.tools.judge.worker.grading.small_rows import Moved, kept_rows
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
