@@ -201,7 +201,11 @@ class AlternatingRun:
         if timed.side.pid != timed.judge.pid:
             timed.judge.stop()  # it goes on when it is asked
         with faults_of(timed.contender):
-            timed.run_block(plan)
-            timed.side.stop()
             if isinstance(timed, TimedCandidate):
-                self.inspector.inspect(timed, plan)
+                with timed.with_scalars_of_trial():
+                    timed.run_block(plan)
+                    timed.side.stop()
+                    self.inspector.inspect(timed, plan)
+            else:
+                timed.run_block(plan)
+                timed.side.stop()

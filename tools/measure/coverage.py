@@ -2,7 +2,8 @@
 
 Chance decides which kinds the blocks that count have. The machine's load decides how many calls a block has. A kernel
 could leave work out on a kind that nobody grades. So a measurement asks for each kind that it has not met, in blocks that
-do not count. What one set may not show is asked for several times: a mask or a length may hide its few large numbers.
+do not count. What one set may not show is asked for several times: a mask or a length may hide its few large numbers. Whole
+trials are asked for once each, drawn anew: what only larger weights show may be left out once the trials are over.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ridgeline.tools.records.trial_names import BLOCKED, OUTLIERS
+from ridgeline.tools.records.trial_names import BLOCKED, OUTLIERS, trial_of_kind
 
 _OFTEN = {OUTLIERS: 3, BLOCKED: 3}
 """Graded outputs of kinds of which one set may show nothing. Its four outliers were all negative or masked in 8 of 300 sets of
@@ -33,7 +34,7 @@ class Coverage:
         return tuple(sorted(missing, key=lambda kind: self.graded[kind]))
 
     def _least_of(self, kind: str) -> int:
-        return max(self.least, _OFTEN.get(kind, 0))
+        return 1 if trial_of_kind(kind) else max(self.least, _OFTEN.get(kind, 0))
 
     def count(self, kinds: Sequence[str]) -> int:
         """Return how many outputs of these kinds were graded."""

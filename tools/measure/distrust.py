@@ -83,7 +83,10 @@ class Inspector:
         whose contents are those of a trial.
         """
         is_extra = plan.kind is BlockKind.EXTRA
-        chosen = self.with_trial_contents(self.choose(plan.sets), timed, plan.sets, all_of_them=is_extra)
+        by_chance = (
+            () if timed.trial else self.choose(plan.sets)
+        )  # beside a trial's parameters nothing else is expected
+        chosen = self.with_trial_contents(by_chance, timed, plan.sets, all_of_them=is_extra)
         more = late_threads(timed.side.pid, timed.threads)
         if more:
             raise Distrusted(

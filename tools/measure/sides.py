@@ -68,6 +68,10 @@ class CandidateSide(Side, Protocol):
         """Let threads that were stopped while they spun go to sleep; the process is stopped before and after."""
         ...
 
+    def set_scalars(self, values: Sequence[float]) -> None:
+        """Give the next calls these scalars, in the order of the signature; the process runs."""
+        ...
+
 
 class ReferenceSide(Side, Protocol):
     """The reference as a side: trusted."""

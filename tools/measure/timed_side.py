@@ -9,8 +9,9 @@ of a request weighs.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import ClassVar, Protocol
@@ -24,6 +25,7 @@ from ridgeline.tools.measure.coverage import Coverage
 from ridgeline.tools.measure.request_cost import LoopCost
 from ridgeline.tools.measure.sides import CandidateSide, Side
 from ridgeline.tools.measure.statistics import percentile
+from ridgeline.tools.records.trial_names import trial_of_kind
 from ridgeline.tools.runner.loop_time import LoopTime
 
 BUSY_SHARE = 0.05
@@ -102,6 +104,7 @@ class TimedSide:
     waits_s: list[float] = field(default_factory=list)  # of the judge for a GPU, beside blocks that count; 0 on a CPU
     trial_sets: dict[int, str] = field(default_factory=dict)  # sets whose contents are a trial's since the last renewal
     parameter_kind: str = ""  # that of the parameters since then
+    trial: str = ""  # whose contents a set and the parameters have since then, "" for none
     observe: Callable[[], GpuState] = GpuState  # a GPU's state now; unknown on a CPU
 
     def warm_up(self, warm_up: WarmUp) -> None:
@@ -135,6 +138,7 @@ class TimedSide:
         renewed = self.judge.ask(Renew(order=order, wanted=wanted, calls=calls))
         self.trial_sets = dict(zip(renewed.trial_sets, renewed.kinds, strict=True))
         self.parameter_kind = renewed.parameter_kind
+        self.trial = next((trial for kind in renewed.kinds if (trial := trial_of_kind(kind))), "")
         return renewed.slowdown
 
     def prepare_block(self, plan: BlockPlan, *, wanted: tuple[str, ...] = ()) -> None:
@@ -265,6 +269,26 @@ class TimedCandidate(TimedSide):
     collect: Collect | None = None
     costs_from: TimedSide | None = None  # the trusted side whose requests and tickets cost as much as the candidate's
     coverage: Coverage = field(default_factory=Coverage)  # of its outputs that were graded
+
+    @contextlib.contextmanager
+    def with_scalars_of_trial(self) -> Iterator[None]:
+        """Let a stopped candidate have the scalars of the trial whose contents the block has meanwhile.
+
+        Raises:
+            RunnerFailure: it died, hung or broke the protocol.
+        """
+        scalars = self.judge.problem.scalars.get(self.trial)
+        if scalars is None:
+            yield
+            return
+        self._give(scalars)
+        yield
+        self._give([a.value for a in self.judge.problem.description.signature.args if a.value is not None])
+
+    def _give(self, scalars: Sequence[float]) -> None:
+        self.side.cont()
+        self.side.set_scalars(scalars)
+        self.side.stop()
 
     def _alike(self) -> TimedSide | None:
         return self.costs_from

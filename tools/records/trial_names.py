@@ -73,10 +73,24 @@ ALONE = "alone"
 """A trial `alone_NAME` differs from its base in one argument; `alone_1`, `alone_2`, … in a share of many arguments."""
 SCALARS = "scalars"
 """The trial in which floating-point scalars have other values of their size; only where there are such."""
+TIMED = (*SIZED, NEAR_ONE, SCALARS)
+"""The trials that timed blocks meet as they are, since no timed set and no block's parameters are of their kind otherwise."""
 SIGNED = ("mixed_signs", "few_signs", "opposite_signs")
 """The trials in which arguments of one sign have other signs; only where there are such."""
 GIVEN = NOMINAL[1]
 """The trial whose inputs are all as `get_inputs` gives them, those too that it always gives alike."""
+
+_TRIAL = "trial"
+
+
+def as_kind(trial: str) -> str:
+    """Return the name of the kind of contents that one of TIMED is."""
+    return f"{_TRIAL}:{trial}"
+
+
+def trial_of_kind(kind: str) -> str:
+    """Return which of TIMED a kind of contents is, "" for any other kind."""
+    return kind.removeprefix(as_kind("")) if kind.startswith(as_kind("")) else ""
 
 
 def part_of(trial: str, role: Role) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import gc
 import math
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -65,6 +64,7 @@ from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.modes import ReferenceModes
+from ridgeline.tools.judge.worker.redraws import Redraws
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.renewal import Renewal, slowdown_of
 from ridgeline.tools.judge.worker.user_code import contents_may_be_refused
@@ -73,7 +73,7 @@ from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.trial_names import NOMINAL
+from ridgeline.tools.records.trial_names import NOMINAL, as_kind
 from ridgeline.tools.records.vocabulary import Label, Role
 
 _SPARE_SHARE = 8
@@ -81,8 +81,6 @@ _SPARE_SHARE = 8
 kept takes as much at most."""
 _RENEWALS_ALONE = 5
 """Renewals of all contents that are timed before any candidate is there; the first ones load kernels."""
-_REDRAWS = 4
-"""Secrets that are drawn for a trial until the reference takes it; the last one is the first, under which it took the trial."""
 
 
 class Judge:
@@ -103,8 +101,8 @@ class Judge:
         has_model = request.interface.has_model
         self._contract = self._reference_module(is_needed=has_model)  # before `bind` replaces the first values
         randomized = self.reference.loaded_names() if has_model else None
-        self._first_secret = bytes.fromhex(request.secret)
-        self._secrets = SecretSource(self.reference, self._first_secret, randomized)
+        first_secret = bytes.fromhex(request.secret)
+        self._secrets = SecretSource(self.reference, first_secret, randomized)
         self._cache_bytes = request.cache_bytes
         device.give_back()  # the sets are allocated beside PyTorch: they find no room in what it keeps
         self.memory = ArenaMemory(signature, device=device, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
@@ -129,8 +127,14 @@ class Judge:
         self._modes = ReferenceModes(self.reference, self.memory)
         kinds = find_timed_kinds(self._domain.names, self._book, self.reference, self._secrets, self.memory)
         self._renewal = Renewal(self._book, self._secrets, self.memory, kinds=kinds, poison=self._examiner.poison_timed)
+        self._redraws = Redraws(
+            first_secret,
+            self._secrets,
+            self._book,
+            objection=self._domain.objection,
+            before=self._renewal.forget,  # what it filled sets with may draw when it is asked
+        )
         device.give_back()
-        self._is_redrawn = False
         self._has_had_runners = False
         self._usual_renewal_s = self._fastest_renewal_s() if device.works_while_stopped else math.inf
         effects = self._find_effects()
@@ -197,7 +201,8 @@ class Judge:
         if self._device.frees_for_runner:
             self._modes.forget_results()
         if request.is_examined:
-            self._settle_draw(request.trial)
+            self._redraws.settle(request.trial)
+        self._redraws.note(request.trial)
         self._examiner.prepare(request.trial, request.set_index, nan=request.nan, is_examined=request.is_examined)
         self._device.give_back(beyond_bytes=self._spare_bytes)  # the runner has the GPU next
         self._device.settle()  # and may get there before the writes that were only asked for
@@ -205,22 +210,8 @@ class Judge:
 
     def redraw(self, request: Redraw) -> Done:
         """Draw trials and timed sets from another secret."""
-        self._draw_from(bytes.fromhex(request.secret))
+        self._redraws.draw_from(bytes.fromhex(request.secret))
         return Done()
-
-    def _draw_from(self, secret: bytes) -> None:
-        self._renewal.forget()  # what it filled sets with may draw when it is asked
-        self._secrets.draw_from(secret)
-        self._book.forget_all()
-        self._is_redrawn = True
-
-    def _settle_draw(self, trial: str) -> None:
-        """Draw again while the reference refuses a trial under this secret; at last from the first, under which it took it."""
-        secrets = [os.urandom(16) for _ in range(_REDRAWS - 1)] + [self._first_secret] if self._is_redrawn else []
-        for secret in secrets:
-            if not self._domain.objection(trial):
-                return
-            self._draw_from(secret)
 
     def wipe(self, _request: Wipe) -> Done:
         """Overwrite all that earlier runners could write, so that the next one finds nothing there."""
@@ -258,7 +249,7 @@ class Judge:
         return Renewed(
             slowdown=slowdown_of(seconds, self._usual_renewal_s, n_sets=self.memory.n_sets),
             trial_sets=tuple(self._renewal.trial_sets),
-            kinds=tuple(kind.name for kind in self._renewal.trial_sets.values()),
+            kinds=tuple(self._renewal.trial_sets.values()),
             parameter_kind=self._renewal.parameter_kind,
         )
 
@@ -280,7 +271,12 @@ class Judge:
         return watch.seconds()
 
     def _write_new_contents(self, order: Sequence[int], wanted: Sequence[str], calls: int) -> None:
-        self._renewal.write(order, wanted, calls)
+        if trial := self._renewal.kinds.trial_named(wanted):
+            self._redraws.draw_unmet(trial)
+            self._renewal.write_trial(trial, self._book.contents.at_hand(trial), order, calls)
+            self._device.give_back(beyond_bytes=self._spare_bytes)  # the runner has the GPU next
+        else:
+            self._renewal.write(order, wanted, calls)
         if stay_in_cache(self.memory.n_sets, self.memory.set_bytes, cache_bytes=self._cache_bytes):
             self._device.evict_cache(self._cache_bytes)
         if self._device.seals_inputs:
@@ -294,11 +290,15 @@ class Judge:
         return LeftOut(left_out=as_skipped(refused), timed_kinds=self._renewal.kinds.names)
 
     def _refused_now(self) -> dict[str, str]:
-        return refused_kinds(self._renewal.trial_sets, self._renewal.parameter_kind, self.reference, self.memory)
+        found = self._renewal
+        kind = as_kind(found.trial) if found.trial else found.parameter_kind
+        return refused_kinds(found.trial_sets, kind, self.reference, self.memory)
 
     def check(self, request: Check) -> Trial:
         """Grade a set after a timed loop."""
         with contents_may_be_refused(lambda: bool(self._refused_now())):
+            if self._renewal.trial and request.set_index in self._renewal.trial_sets:
+                return self._examiner.check_trial(self._renewal.trial, request.set_index)
             return self._examiner.check(request.set_index)
 
     def find_unasked(self, request: FindUnasked) -> Unasked:

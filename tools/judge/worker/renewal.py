@@ -4,8 +4,8 @@ Contents must not tell a timed call from a verifying one. So a secret share of t
 and parameters are of order one at times where they are small. At secret times one row or one element of a single
 parameter or buffer is all that changes: what a kernel made of the parameters is then wrong, whatever it compares a part of.
 
-A block that does not count may be given the contents that the parent wants: those that no other block had yet, and those
-on which the reference is too slow to be timed.
+A block that does not count may be given the contents that the parent wants: those that no other block had yet, those on
+which the reference is too slow to be timed, and a whole trial's, beside nominal inputs for the other calls.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import torch
 
 from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, TimedKinds, named, parameters_of_kind
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.inputs.distributions import SetKind, choose_sets, place_kinds
+from ridgeline.tools.judge.worker.inputs.distributions import choose_sets, place_kinds
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
+from ridgeline.tools.judge.worker.inputs.timed_sets import Filling, WithTrial
+from ridgeline.tools.judge.worker.inputs.trial_contents import Drawn
 from ridgeline.tools.judge.worker.memory import ArenaMemory
+from ridgeline.tools.records.trial_names import as_kind
 
 _IN_ONE_PLACE = 2 / 3
 """Share of the renewals after which parameters differ from before in one place: often twice in a row for a candidate."""
@@ -68,13 +70,16 @@ class Renewal:
         self._is_next_in_one_place = False
         self.kinds = kinds
         self.filling: Filling | None = None
-        self.trial_sets: dict[int, SetKind] = {}
-        """The sets that have the contents of a trial, and which."""
+        self.trial_sets: dict[int, str] = {}
+        """The sets that have the contents of a trial, and the name of their kind."""
+        self.trial = ""
+        """The trial whose parameters the block has, and whose inputs one of those sets has; "" for none."""
 
     def forget(self) -> None:
         """Free the last draws: a trial follows, with parameters of its own."""
         self.filling = None
         self.trial_sets = {}
+        self.trial = ""
         self._has_placed = False
 
     def leave_out(self, refused: Mapping[str, str]) -> None:
@@ -93,8 +98,7 @@ class Renewal:
         One of the first sets has the contents of a trial, so that every block but the shortest ones uses such a set. Where
         kinds are wanted, as many of the block's calls as it takes have them, or else its parameters.
         """
-        self._count += 1
-        label = f"renewal:{self._count}"
+        label = self._next_label()
         wanted_kind = self.kinds.parameters_named(wanted)
         self._write_parameters(label, wanted_kind)
         rng = self._source.rng(label + ":sets")
@@ -102,12 +106,30 @@ class Renewal:
             places = choose_sets(self.kinds.beside(self._kind), len(order), rng)
         else:
             places = {} if wanted_kind else place_kinds(self.kinds.inputs_named(wanted), calls, rng)
-        self.trial_sets = {order[place]: kind for place, kind in places.items()}
-        filling = self._source.distributed(self._source.fill(label, self._memory.n_sets), label, self.trial_sets)
+        chosen = {order[place]: kind for place, kind in places.items()}
+        self.trial, self.trial_sets = "", {index: kind.name for index, kind in chosen.items()}
+        self._fill(order, self._source.distributed(self._source.fill(label, self._memory.n_sets), label, chosen))
+
+    def write_trial(self, trial: str, contents: Drawn, order: Sequence[int], calls: int) -> None:
+        """Give one of a block's calls the inputs of a trial, the others new nominal ones, and all its parameters."""
+        label = self._next_label()
+        inputs, parameters = contents
+        self._book.place_parameters(parameters)
+        self._kind, self._has_placed = ParameterKind.RANDOM, False
+        index = order[self._source.rng(label + ":sets").randrange(max(calls, 1))]
+        self.trial, self.trial_sets = trial, {index: as_kind(trial)}
+        filling = self._source.fill(label, self._memory.n_sets)
+        self._fill(order, WithTrial(filling=filling, index=index, inputs=inputs))
+
+    def _fill(self, order: Sequence[int], filling: Filling) -> None:
         for index in order:
             filling.write(index, self._memory.inputs[index])
             self._poison(index)
         self.filling = filling
+
+    def _next_label(self) -> str:
+        self._count += 1
+        return f"renewal:{self._count}"
 
     def draw_next(self) -> None:
         """Draw the parameters of the next `supersede`, so that only copies are left to do.
@@ -115,8 +137,7 @@ class Renewal:
         They differ wholly and in one place of each in turns: a kernel that keeps what it made of the parameters may look
         at a few of their elements in each call.
         """
-        self._count += 1
-        label = f"renewal:{self._count}"
+        label = self._next_label()
         drawn, placed, weights = self._other_parameters(label), self._memory.parameters, self._source.weights
         self._is_next_in_one_place = not self._is_next_in_one_place
         if self._is_next_in_one_place:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.inputs.distributions import SetKind
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import is_out_of_memory, named_line
@@ -23,14 +22,14 @@ _NOMINAL = 4
 
 
 def refused_kinds(
-    trial_sets: Mapping[int, SetKind], parameter_kind: str, reference: Reference, memory: ArenaMemory
+    trial_sets: Mapping[int, str], parameter_kind: str, reference: Reference, memory: ArenaMemory
 ) -> dict[str, str]:
     """Return the kinds among what the sets hold now that the reference refuses, by name with what it raised.
 
     There is none where it refuses nominal contents: these are the user's to mend.
 
     Args:
-        trial_sets: the sets that have the contents of a trial, and which.
+        trial_sets: the sets that have the contents of a trial, and the name of their kind.
         parameter_kind: the kind of the parameters, "" for ordinary ones.
         reference: the user's, on its device.
         memory: the sets.
@@ -39,7 +38,7 @@ def refused_kinds(
     refused = next((why for index in nominal if (why := _refusal(reference, memory, index))), "")
     if refused:
         return {parameter_kind: refused} if parameter_kind else {}
-    pairs = ((kind.name, _refusal(reference, memory, index)) for index, kind in trial_sets.items())
+    pairs = ((kind, _refusal(reference, memory, index)) for index, kind in trial_sets.items())
     return {kind: why for kind, why in pairs if why}
 
 

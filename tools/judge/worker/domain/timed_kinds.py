@@ -22,7 +22,7 @@ from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import named_line
-from ridgeline.tools.records.trial_names import NOMINAL, SIGNED, part_of
+from ridgeline.tools.records.trial_names import NOMINAL, SIGNED, TIMED, as_kind, part_of, trial_of_kind
 from ridgeline.tools.records.vocabulary import Role
 
 _SLOWER = 1.15
@@ -55,13 +55,15 @@ class TimedKinds:
     parameters: tuple[ParameterKind, ...] = ()  # in turns with random ones, in blocks that count
     slow_inputs: tuple[SetKind, ...] = ()
     slow_parameters: tuple[ParameterKind, ...] = ()
+    trials: tuple[str, ...] = ()  # of TIMED, in blocks that do not count
     refused: Mapping[str, str] = field(default_factory=dict)  # kinds that were left out, with what the reference raised
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of all kinds, the slow ones too."""
         parameters = (*self.parameters, *self.slow_parameters)
-        return (*(kind.name for kind in (*self.inputs, *self.slow_inputs)), *(named(kind) for kind in parameters))
+        inputs = (kind.name for kind in (*self.inputs, *self.slow_inputs))
+        return (*inputs, *(named(kind) for kind in parameters), *map(as_kind, self.trials))
 
     def without(self, refused: Mapping[str, str]) -> TimedKinds:
         """Return these kinds but those that the reference refused, by name with what it raised."""
@@ -71,6 +73,7 @@ class TimedKinds:
             slow_inputs=tuple(kind for kind in self.slow_inputs if kind.name not in refused),
             parameters=tuple(kind for kind in self.parameters if named(kind) not in refused),
             slow_parameters=tuple(kind for kind in self.slow_parameters if named(kind) not in refused),
+            trials=tuple(trial for trial in self.trials if as_kind(trial) not in refused),
             refused={**self.refused, **refused},
         )
 
@@ -83,6 +86,11 @@ class TimedKinds:
         """Return the kind of parameters that is wanted first, None where inputs are."""
         kinds = {named(kind): kind for kind in (*self.parameters, *self.slow_parameters)}
         return kinds.get(wanted[0]) if wanted else None
+
+    def trial_named(self, wanted: Sequence[str]) -> str:
+        """Return the trial that is wanted first, "" where something else is."""
+        trial = trial_of_kind(wanted[0]) if wanted else ""
+        return trial if trial in self.trials else ""
 
     def beside(self, kind: ParameterKind) -> list[SetKind]:
         """Return the kinds of inputs that sets may have beside parameters of a kind.
@@ -127,6 +135,7 @@ class _Finder:
         self._reference = reference
         self._source = source
         self._memory = memory
+        self._trials = tuple(name for name in names if name in TIMED)
         taken = [kind for kind in Distribution if kind in names and self._is_part(kind, Role.INPUT)]
         signed = {kind: book.changes.signed.get(part_of(kind, Role.INPUT), ()) for kind in taken}
         self._inputs = [SetKind(kind, _inputs_among(signed[kind])) for kind in taken]
@@ -162,6 +171,7 @@ class _Finder:
             slow_inputs=tuple(kind for kind, is_usual in inputs.items() if is_usual is False),
             parameters=tuple(kind for kind, is_usual in parameters.items() if is_usual),
             slow_parameters=tuple(kind for kind, is_usual in parameters.items() if is_usual is False),
+            trials=self._trials,
             refused=self._refused,
         )
 

@@ -124,6 +124,27 @@ class Mixtures:
         view.add_(draws[1] * torch.outer(second, second).to(view.dtype))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithTrial:
+    """A filling one of whose sets has the inputs of a trial."""
+
+    filling: Filling
+    index: int
+    inputs: Tensors
+
+    def write(self, index: int, views: Tensors) -> None:
+        """Fill the views of one set."""
+        if index != self.index:
+            self.filling.write(index, views)
+            return
+        for view, value in zip(views, self.inputs, strict=True):
+            view.copy_(value)
+
+    def another(self, index: int, argument: int, view: torch.Tensor) -> torch.Tensor:
+        """Return other contents for one input, as the filling has them."""
+        return self.filling.another(index, argument, view)
+
+
 def blend_of(first: torch.Tensor, second: torch.Tensor) -> Blend:
     """Return how these two draws of one input may be mixed."""
     are_symmetric = is_symmetric(first) and is_symmetric(second)

@@ -1,0 +1,69 @@
+"""Further secrets for the trials, and which trials candidates have met since the last one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.inputs.source import SecretSource
+
+_REDRAWS = 4
+"""Secrets that are drawn for a trial until the reference takes it; the last one is the first, under which it took the trial."""
+
+
+class Redraws:
+    """Lets trials and timed sets be drawn from other secrets."""
+
+    def __init__(
+        self,
+        first_secret: bytes,
+        source: SecretSource,
+        book: CaseBook,
+        *,
+        objection: Callable[[str], str],
+        before: Callable[[], None],
+    ) -> None:
+        """Draw nothing yet.
+
+        Args:
+            first_secret: that of the source now.
+            source: what inputs and parameters are drawn from.
+            book: makes the trials.
+            objection: returns why the reference refuses a trial as it is drawn now, "" where it takes it.
+            before: is called before each draw.
+        """
+        self._first_secret = first_secret
+        self._source = source
+        self._book = book
+        self._objection = objection
+        self._before = before
+        self._is_redrawn = False
+        self._met: set[str] = set()
+
+    def draw_from(self, secret: bytes) -> None:
+        """Draw from this secret from now on."""
+        self._before()
+        self._source.draw_from(secret)
+        self._book.forget_all()
+        self._met.clear()
+        self._is_redrawn = True
+
+    def settle(self, trial: str) -> None:
+        """Draw again while the reference refuses a trial under this secret; at last from the first, under which it took it."""
+        secrets = [os.urandom(16) for _ in range(_REDRAWS - 1)] + [self._first_secret] if self._is_redrawn else []
+        for secret in secrets:
+            if not self._objection(trial):
+                return
+            self.draw_from(secret)
+
+    def note(self, trial: str) -> None:
+        """Keep in mind that a candidate meets a trial as it is drawn now."""
+        self._met.add(trial)
+
+    def draw_unmet(self, trial: str) -> None:
+        """Draw a trial that no candidate has met as it is drawn then: outputs of others may be kept by their inputs."""
+        if trial in self._met:
+            self.draw_from(os.urandom(16))
+        self.settle(trial)
+        self.note(trial)
