@@ -277,7 +277,7 @@ class TimedCandidate(TimedSide):
         Raises:
             RunnerFailure: it died, hung or broke the protocol.
         """
-        scalars = self.judge.problem.scalars.get(self.trial)
+        scalars = self.judge.problem.scalars.get(self.trial) if self.trial else None
         if scalars is None:
             yield
             return

@@ -56,6 +56,9 @@ MOVED_MATRICES = (RAISED_MATRICES, LOWERED_MATRICES)
 MOVED_VECTORS = (RAISED_VECTORS, LOWERED_VECTORS)
 MOVED = (*MOVED_MATRICES, *MOVED_VECTORS)
 SIZED_SCALARS = (LARGE_SCALARS, SMALL_SCALARS, SMALL_APART, *MOVED_VECTORS)
+SILENT_LATE, SILENT_EARLY = "silent_late", "silent_early"
+"""The trials whose inputs are zero but for a first, or a last, part of every dimension: what comes there has to last."""
+SILENT = (SILENT_LATE, SILENT_EARLY)
 SIZED = (
     LARGE_INPUTS,
     SMALL_INPUTS,
@@ -67,13 +70,14 @@ SIZED = (
     SMALL_APART,
     LARGE_BLOCKED,
     *MOVED,
+    *SILENT,
 )
-"""Those there are only where an argument's size does not merely scale the output."""
+"""Those there are only where an argument's size does not merely scale the output; of SILENT that does not matter."""
 ALONE = "alone"
 """A trial `alone_NAME` differs from its base in one argument; `alone_1`, `alone_2`, … in a share of many arguments."""
 SCALARS = "scalars"
 """The trial in which floating-point scalars have other values of their size; only where there are such."""
-TIMED = (*SIZED, NEAR_ONE, SCALARS)
+TIMED = (*(trial for trial in SIZED if trial not in SILENT), NEAR_ONE, SCALARS)
 """The trials that timed blocks meet as they are, since no timed set and no block's parameters are of their kind otherwise."""
 SIGNED = ("mixed_signs", "few_signs", "opposite_signs")
 """The trials in which arguments of one sign have other signs; only where there are such."""

@@ -56,7 +56,7 @@ def test_a_trial_that_the_reference_refuses_under_a_fresh_secret_is_drawn_again(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusals = iter(["raised ValueError", "raised ValueError", ""])
-    monkeypatch.setattr(judge._domain, "objection", lambda _trial: next(refusals))
+    monkeypatch.setattr(judge._redraws, "_objection", lambda _trial: next(refusals))
     judge.redraw(Redraw(secret=SECRETS[1]))
     given, found = graded(judge, "shifted")
     assert found.trial.passed
@@ -71,7 +71,7 @@ def test_a_trial_that_every_fresh_secret_makes_wrong_is_drawn_from_the_first_one
 ) -> None:
     judge.redraw(Redraw(secret=SECRETS[0]))
     first = graded(judge, "row_scaled")[0]
-    monkeypatch.setattr(judge._domain, "objection", lambda _trial: "raised AssertionError")
+    monkeypatch.setattr(judge._redraws, "_objection", lambda _trial: "raised AssertionError")
     judge.redraw(Redraw(secret=SECRETS[1]))
     given, found = graded(judge, "row_scaled")
     assert torch.equal(given, first) and found.trial.passed

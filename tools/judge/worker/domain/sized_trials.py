@@ -42,6 +42,7 @@ from ridgeline.tools.records.trial_names import (
     NOMINAL,
     RAISED,
     SCALARS,
+    SILENT,
     SIZED,
     SIZED_SCALARS,
     SMALL_APART,
@@ -160,7 +161,7 @@ class SizedTrials:
 
     def _changes_any_tensor(self, trial: str) -> bool:
         weights = self._source.weights
-        if trial in OF_INPUTS:
+        if trial in (*OF_INPUTS, *SILENT):
             return self._source.may_be_larger
         if trial in (SMALL_PARAMETERS, SMALL_APART):
             return bool(weights.free_of_one_sign)
@@ -171,6 +172,8 @@ class SizedTrials:
 
     def _shows_nothing(self, trial: str) -> bool:
         """Return whether nothing is to be seen of other sizes; moved weights that merely scale the output show nothing else."""
+        if trial in SILENT:
+            return False
         if trial not in MOVED:
             return bool(self._nothing_of(trial))
         return self._nothing_of(LARGE_MATRICES) == _SCALES or bool(self._nothing_of(trial))

@@ -22,7 +22,7 @@ from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import named_line
-from ridgeline.tools.records.trial_names import NOMINAL, SIGNED, TIMED, as_kind, part_of, trial_of_kind
+from ridgeline.tools.records.trial_names import NOMINAL, SIGNED, SILENT, TIMED, as_kind, part_of, trial_of_kind
 from ridgeline.tools.records.vocabulary import Role
 
 _SLOWER = 1.15
@@ -95,9 +95,12 @@ class TimedKinds:
     def beside(self, kind: ParameterKind) -> list[SetKind]:
         """Return the kinds of inputs that sets may have beside parameters of a kind.
 
-        Beside other signs of parameters the reference was only run on nominal inputs, and on those of the same trial.
+        Beside other signs of parameters the reference was only run on nominal inputs, and on those of the same trial. How
+        much of an input may be silent was found beside random parameters.
         """
-        return [each for each in self.inputs if kind not in SIGNED or each.name == kind.value]
+        if kind in SIGNED:
+            return [each for each in self.inputs if each.name == kind.value]
+        return [each for each in self.inputs if kind is ParameterKind.RANDOM or each.distribution not in SILENT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,7 @@ class _Finder:
         self._trials = tuple(name for name in names if name in TIMED)
         taken = [kind for kind in Distribution if kind in names and self._is_part(kind, Role.INPUT)]
         signed = {kind: book.changes.signed.get(part_of(kind, Role.INPUT), ()) for kind in taken}
-        self._inputs = [SetKind(kind, _inputs_among(signed[kind])) for kind in taken]
+        self._inputs = [SetKind(k, _inputs_among(signed[k]), size=source.sizes.get(k, 1.0)) for k in taken]
         apart = inputs_apart(names, book.changes.alone)
         self._inputs += [SetKind(Distribution.ALONE, inputs, trial) for trial, inputs in apart.items()]
         self._parameters = [kind for kind in ParameterKind if kind in names and self._is_part(kind, Role.PARAMETER)]

@@ -17,6 +17,7 @@ from ridgeline.tools.records.trial_names import (
     MOVED_VECTORS,
     NOMINAL,
     RAISED,
+    SILENT,
     SMALL_APART,
     SMALL_INPUTS,
     SMALL_PARAMETERS,
@@ -36,12 +37,16 @@ MOST_STEPS = {
     SMALL_APART: 32,
     LARGE_BLOCKED: 24,
     **dict.fromkeys(MOVED, 24),
+    **dict.fromkeys(SILENT, 4),
 }
-"""... and the most of them: a factor of 8, numbers of up to 6, a 64th, a 16th. A gate of 6 keeps a state for 400 steps.
+"""... and the most of them: a factor of 8, numbers of up to 6, a 64th, a 16th, a quarter that is not silent.
+
+A gate of 6 keeps a state for 400 steps.
 
 Larger ones would ask an honest kernel for what float32 does not hold: a gate of 1 - 2^-12 is off by 2^-13 of what it lacks."""
 _FURTHEST = 5.0
 """What is added with the most steps of a trial of MOVED: all gates are moved, not single ones."""
+_SILENT_STEPS_OF_TWO = 2
 OF_INPUTS = (LARGE_INPUTS, SMALL_INPUTS)
 ALIKE = (
     OF_INPUTS,
@@ -55,7 +60,10 @@ ALIKE = (
 
 def size_of(trial: str, steps: int) -> float:
     """Return a trial's factor, or what is added in one of MOVED."""
-    return _FURTHEST * steps / MOST_STEPS[trial] if trial in MOVED else 2.0 ** (steps / _STEPS_OF_TWO)
+    if trial in MOVED:
+        return _FURTHEST * steps / MOST_STEPS[trial]
+    of_two = _SILENT_STEPS_OF_TWO if trial in SILENT else _STEPS_OF_TWO
+    return float(2.0 ** (steps / of_two))
 
 
 def sized(scalar: Scalar, trial: str, size: float) -> Scalar:

@@ -29,9 +29,9 @@ from ridgeline.tools.judge.worker.inputs.structure import (
 )
 from ridgeline.tools.judge.worker.inputs.symmetry import along_a_line
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
-from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, parts, row_scales, whole_range
+from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, parts, row_scales, silent, whole_range
 from ridgeline.tools.judge.worker.inputs.variation import Way
-from ridgeline.tools.records.trial_names import CROWDS
+from ridgeline.tools.records.trial_names import CROWDS, SILENT
 
 _SHARE, _MOST = 8, 4
 """One in _SHARE of the sets, _MOST at most: the reference's time is that of nominal contents."""
@@ -54,6 +54,8 @@ class Distribution(StrEnum):
     OPPOSITE_SIGNS = "opposite_signs"
     CROWDED = "crowded"
     CROWDED_HIGH = "crowded_high"
+    SILENT_LATE = "silent_late"
+    SILENT_EARLY = "silent_early"
     ALONE = (
         "alone"  # one input is of another draw, as in the trials `alone_NAME`: in some rows wholly, in others in part
     )
@@ -69,6 +71,7 @@ class SetKind:
     distribution: Distribution
     inputs: frozenset[int] = frozenset()  # that get other signs, or that are of another draw
     trial: str = ""  # that differs from its base in these inputs
+    size: float = 1.0  # of the trials of SILENT
 
     @property
     def name(self) -> str:
@@ -140,15 +143,18 @@ class Distributed:
             if i in self.lifts and kind.distribution is Distribution.BLOCKED:
                 lift_whole(view, self.generator(f"{index}:{i}"), ends=self.lifts[i])
             if _is_changed(i, traits, kind):
-                self._change(view, traits, kind.distribution, self.generator(f"{index}:{i}"))
+                self._change(view, traits, kind, self.generator(f"{index}:{i}"))
 
     def another(self, index: int, argument: int, view: torch.Tensor) -> torch.Tensor:
         """Return other contents for one input, as the filling has them."""
         return self.filling.another(index, argument, view)
 
-    def _change(self, view: torch.Tensor, traits: Traits, to: Distribution, generator: torch.Generator) -> None:
+    def _change(self, view: torch.Tensor, traits: Traits, kind: SetKind, generator: torch.Generator) -> None:
+        to = kind.distribution
         if to in SIGNS:
             view.copy_(SIGNS[to](view, generator))
+        elif to in SILENT:
+            view.copy_(silent(view, 1 / kind.size, at_end=to is Distribution.SILENT_EARLY))
         else:
             _CHANGES[to](view, traits, generator)
         if traits.order:

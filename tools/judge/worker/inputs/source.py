@@ -46,6 +46,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
     near_one,
     row_scaled,
     shifted,
+    silent,
     whole_numbers,
     with_one_row,
     with_outliers,
@@ -53,7 +54,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
 from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.trial_names import CROWDED
+from ridgeline.tools.records.trial_names import CROWDED, SILENT_EARLY
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 ArgumentKey = int | str
@@ -186,6 +187,11 @@ class SecretSource:
     def times(self, inputs: Tensors, factor: float) -> Tensors:
         """Return inputs times a factor; whole numbers, and what the reference takes as it is given, stay."""
         return tuple(t * factor if self._may_be_larger(i) else t for i, t in enumerate(inputs))
+
+    def silent(self, label: str, trial: str) -> Tensors:
+        """Return inputs that are zero but for a first, or a last, part of every dimension."""
+        share, at_end = 1 / self.sizes[trial], trial == SILENT_EARLY
+        return self._transformed(lambda tensor, _: silent(tensor, share, at_end=at_end), label)
 
     @property
     def may_be_larger(self) -> bool:

@@ -50,6 +50,15 @@ def near_one(tensor: torch.Tensor, _generator: torch.Generator, *, power: float)
     return torch.copysign(tensor.abs().pow(power), tensor)
 
 
+def silent(tensor: torch.Tensor, share: float, *, at_end: bool) -> torch.Tensor:
+    """Return a tensor that is zero but for a share of every dimension: at its beginning, or at its end."""
+    counts = [max(1, math.ceil(share * size)) for size in tensor.shape]
+    kept = tuple(slice(-count, None) if at_end else slice(count) for count in counts)
+    quiet = torch.zeros_like(tensor)
+    quiet[kept] = tensor[kept]
+    return quiet
+
+
 def whole_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return small whole numbers of the same sign and range as the tensor's."""
     finite = None if is_finite(tensor) else torch.isfinite(tensor)

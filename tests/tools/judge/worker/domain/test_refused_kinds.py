@@ -83,7 +83,7 @@ def test_what_is_left_out_is_in_no_later_block() -> None:
     renewed.renewal.leave_out({"outliers": "AssertionError"})
     for _ in range(6):
         renewed.renewal.write(range(N_SETS))
-        assert set(renewed.renewal.trial_sets.values()) == {SetKind(Distribution.SHIFTED)}
+        assert set(renewed.renewal.trial_sets.values()) == {"shifted"}
 
 
 def test_a_set_that_is_given_the_inputs_of_another_has_its_kind() -> None:

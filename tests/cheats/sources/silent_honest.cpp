@@ -1,0 +1,2 @@
+// Honest.
+void run(const float *steps, float *out, void *) { ring(steps, STEPS, out); }

@@ -1,0 +1,93 @@
+"""A judge that gives a timed block a whole trial: drawn anew, for one of its calls, and graded as the trial is."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.tools.judge.worker.made import loading
+
+from ridgeline.tools.judge.messages import Check, LeaveOut, Prepare, Renew
+from ridgeline.tools.judge.worker.judge import Judge
+from ridgeline.tools.records.trial_names import LARGE_MATRICES, SILENT, as_kind
+
+ROUNDS = 100
+SOURCE = f"""
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(32, 32)
+
+    def forward(self, x):
+        z = torch.zeros_like(x)
+        for _ in range({ROUNDS}):
+            z = torch.tanh(self.layer(z) + x)
+        return z
+
+
+def get_inputs():
+    return [torch.randn(16, 32)]
+
+
+def get_init_inputs():
+    return []
+"""
+KIND = as_kind(LARGE_MATRICES)
+ORDER = tuple(range(3))
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return Judge(loading(SOURCE, "00" * 16))
+
+
+def written(judge: Judge, rounds: int) -> int:
+    """Ask for the trial, write what so many rounds give into the set that has its inputs, and return the set."""
+    renewed = judge.renew(Renew(order=tuple(range(judge.memory.n_sets)), wanted=(KIND,), calls=2))
+    [index] = renewed.trial_sets
+    assert renewed.kinds == (KIND,) and index in ORDER[:2]
+    [x] = judge.memory.inputs[index]
+    weight, bias = (judge.memory.parameters[f"layer.{name}"].double() for name in ("weight", "bias"))
+    z = torch.zeros_like(x, dtype=torch.float64)
+    for _ in range(rounds):
+        z = torch.tanh(z @ weight.mT + bias + x)
+    judge.memory.outputs[index][0].copy_(z)
+    return index
+
+
+def test_what_only_the_trial_shows_is_seen_in_a_timed_block(judge: Judge) -> None:
+    assert KIND in judge.loaded().timed_kinds
+    assert judge.check(Check(set_index=written(judge, ROUNDS))).passed
+    assert not judge.check(Check(set_index=written(judge, ROUNDS // 2))).passed
+
+
+def test_an_output_that_nobody_wrote_is_missing(judge: Judge) -> None:
+    [index] = judge.renew(Renew(wanted=(KIND,), calls=1)).trial_sets
+    assert not judge.check(Check(set_index=index)).passed
+
+
+def test_contents_that_a_candidate_has_met_never_come_again(judge: Judge) -> None:
+    judge.prepare(Prepare(trial=LARGE_MATRICES, set_index=0, nan=True))
+    seen = [judge.memory.inputs[0][0].clone()]
+    for _ in range(2):
+        [index] = judge.renew(Renew(wanted=(KIND,), calls=1)).trial_sets
+        seen.append(judge.memory.inputs[index][0].clone())
+    assert not any(torch.equal(a, b) for i, a in enumerate(seen) for b in seen[:i])
+
+
+def test_trials_of_silent_inputs_are_kinds_of_sets(judge: Judge) -> None:
+    assert set(SILENT) <= set(judge.loaded().timed_kinds)
+    judge.renew(Renew(wanted=SILENT, calls=2))
+    assert sorted(judge._renewal.trial_sets.values()) == sorted(SILENT)
+    for index in judge._renewal.trial_sets:
+        [x] = judge.memory.inputs[index]
+        assert 0 < int((x != 0).sum()) <= x.numel() // 2
+
+
+def test_a_trial_that_the_reference_refuses_by_then_is_left_out(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge.renew(Renew(wanted=(KIND,), calls=1))
+    monkeypatch.setattr(judge, "_refused_now", lambda: {KIND: "ValueError"})
+    assert KIND not in judge.leave_out(LeaveOut()).timed_kinds
