@@ -96,7 +96,8 @@ def expect_defined(result: Any) -> None:
 def flat_like(result: Any, form: ResultForm, where: str = "forward") -> list[torch.Tensor]:
     """Return a result's tensors in the reference's order.
 
-    Containers are those of Python itself, no subclasses: one that works when it is opened would work behind the clock.
+    Of a container that derives from Python's own (a named tuple, what `torch.max` returns) its storage is read and nothing
+    of its own is asked: one that works when it is opened would work behind the clock.
 
     Raises:
         RunFailed: its structure is not the reference's.
@@ -115,20 +116,22 @@ def flat_like(result: Any, form: ResultForm, where: str = "forward") -> list[tor
 
 def _flat_dict(result: Any, entries: Sequence[tuple[str, ResultForm]], where: str) -> list[torch.Tensor]:
     keys = [key for key, _ in entries]
-    if type(result) is not dict or {str(key) for key in result} != set(keys):
+    named = {str(key): value for key, value in dict.items(result)} if issubclass(type(result), dict) else {}
+    if set(named) != set(keys):
         raise RunFailed(
             RunnerFailureCode.NOT_A_TENSOR, f"{where} returned {_kind(result)}, not a dict of {', '.join(keys)}"
         )
-    named = {str(key): value for key, value in result.items()}
     return [t for key, part in entries for t in flat_like(named[key], part, f"{where}[{key!r}]")]
 
 
 def _flat_sequence(result: Any, parts: Sequence[ResultForm], where: str) -> list[torch.Tensor]:
-    if type(result) not in (tuple, list) or len(result) != len(parts):
+    base = next((kind for kind in (tuple, list) if issubclass(type(result), kind)), None)
+    values = list(base.__iter__(result)) if base else []
+    if base is None or len(values) != len(parts):
         raise RunFailed(
             RunnerFailureCode.NOT_A_TENSOR, f"{where} returned {_kind(result)}, not a tuple or list of {len(parts)}"
         )
-    pairs = enumerate(zip(result, parts, strict=True))
+    pairs = enumerate(zip(values, parts, strict=True))
     return [t for i, (value, part) in pairs for t in flat_like(value, part, f"{where}[{i}]")]
 
 
