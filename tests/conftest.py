@@ -9,6 +9,7 @@ import asyncio
 import fcntl
 import gc
 import os
+import re
 import ssl
 import sys
 import tempfile
@@ -62,14 +63,27 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("PYTEST_XDIST_WORKER"):
         return
     config.add_cleanup(hold_originals())
-    if required_tiers()[:1] != [Tier.LANDLOCK]:
-        return
+    if required_tiers()[:1] == [Tier.LANDLOCK]:
+        _hide_bubblewrap(config)
+    _begin_original_of_judges(config)
+
+
+def _hide_bubblewrap(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory(prefix="ridgeline-no-bubblewrap-")
     config.add_cleanup(folder.cleanup)
     hidden = Path(folder.name, "bwrap")
     hidden.write_text("#!/bin/sh\nexit 1\n")
     hidden.chmod(0o755)
     os.environ["PATH"] = f"{folder.name}{os.pathsep}{os.environ['PATH']}"
+
+
+def _begin_original_of_judges(config: pytest.Config) -> None:
+    """Begin the imports that judges of a whole run of timed tests wait for: a core beside its collection has done them."""
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.collectonly
+    if is_whole and re.search(r"(?<!not )\btiming\b", config.option.markexpr):
+        judges = WarmJudges()
+        config.add_cleanup(judges.close)
+        judges.begin()
 
 
 def _lock_devices_alone(config: pytest.Config) -> None:

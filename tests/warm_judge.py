@@ -107,16 +107,25 @@ class WarmJudges:
             os.close(writes_answers)
         return WarmProcess(status, open(writes, "w"), open(reads_answers))
 
+    def begin(self) -> None:
+        """Begin the process that judges of this machine's processor are copied from, which imports for some seconds."""
+        with self._lock:
+            self._original(_cpu_environment())
+
+    def _original(self, environment: dict[str, str]) -> socket.socket:
+        """Return the connection to the process with this environment, which is begun where there is none."""
+        key = json.dumps({name: environment[name] for name in sorted(environment) if name != OWN_VARIABLE})
+        if key not in self._originals:
+            self._originals[key] = connected(__file__, key=key, environment=environment)
+        return self._originals[key]
+
     def _copied(self, environment: dict[str, str], asked: Asked, fds: Sequence[int]) -> socket.socket:
         """Ask an original for a copy with these descriptors; returns where its keeper tells of it."""
-        key = json.dumps({name: environment[name] for name in sorted(environment) if name != OWN_VARIABLE})
         request = json.dumps(asdict(asked)).encode()
         assert len(request) < REQUEST_BYTES
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
-            if key not in self._originals:
-                self._originals[key] = connected(__file__, key=key, environment=environment)
-            socket.send_fds(self._originals[key], [request], [*fds, theirs.fileno()])
+            socket.send_fds(self._original(environment), [request], [*fds, theirs.fileno()])
         return ours
 
     @contextlib.contextmanager

@@ -18,6 +18,7 @@ from ridgeline.graph.search.sources.tuning import (
     FAR_BEHIND,
     MeasuredPoint,
     Tunable,
+    likely_points,
     next_points,
     parse_tunables,
     point_of,
@@ -156,11 +157,8 @@ def _judged_elsewhere(context: SearchContext, root: Candidate, tunables: tuple[T
         {sources[evaluation.candidate_id] for evaluation in archive.evaluations(purpose=purpose)}
         for purpose in (Purpose.SEARCH, Purpose.TUNE)
     )
-    points = (
-        point_of(root.source, tunables, source)
-        for source in sorted(by_itself - as_point)
-        if not decisions.was_tuned(source)
-    )
+    likely = likely_points(root.source, tunables, sorted(by_itself - as_point))
+    points = (point_of(root.source, tunables, source) for source in likely if not decisions.was_tuned(source))
     return [point for point in points if point is not None]
 
 

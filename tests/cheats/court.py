@@ -33,6 +33,8 @@ from .trick import Case, Stage
 
 HERE = Path(__file__).parent
 CALL_TIMEOUT_S = 4.0
+AT_ONCE = 2
+"""Problems that are made ready side by side."""
 VARIANTS = {"loaded": ("given", {"DELAY_S": 0.005})}
 """The problems that are another one with other values written into its reference."""
 
@@ -47,7 +49,8 @@ class Court:
     """Judges candidates of one interface. A candidate's first word may name its reference; else it is the last one's.
 
     A problem is described, and all its candidates are built in one batch, when the first of them is judged: a judge that
-    describes goes on to judge, and starts once for each problem whose candidates come one after the other.
+    describes goes on to judge, and starts once for each problem whose candidates come one after the other. What is to be
+    timed may begin before: `begin` has the judges of several problems wait.
     """
 
     def __init__(
@@ -71,8 +74,9 @@ class Court:
         self.keyholder = subprocess.Popen(["sleep", "600"], env={"OPENAI_API_KEY": "SECRET_VALUE"})
         self.device = replace(detect_device("cpu"), memory_bytes=4 << 30)  # so that a memory bomb ends soon
         self.sandbox = Sandbox(probe_sandbox().tier)
-        self.evaluator = Evaluator(self.device, cache_dir=folder, sandbox=self.sandbox)
         self.references = tuple(references)
+        self._evaluators: dict[str, Evaluator] = {}  # one for each problem, whose judge waits beside the others'
+        self._judged = ""  # the problem of the candidate that was judged last
         self._problems: dict[str, DescribedTarget] = {}
         self.candidates: dict[str, Candidate] = {}
         self.builds: dict[str, Build] = {}
@@ -89,7 +93,12 @@ class Court:
             device=self.device,
             call_timeout_s=CALL_TIMEOUT_S,
         )
-        return problem.described(self.evaluator.describe(DescribeTask(problem=problem)))
+        return problem.described(self._evaluator_of(name).describe(DescribeTask(problem=problem)))
+
+    def _evaluator_of(self, reference: str) -> Evaluator:
+        if reference not in self._evaluators:
+            self._evaluators[reference] = Evaluator(self.device, cache_dir=self.folder, sandbox=self.sandbox)
+        return self._evaluators[reference]
 
     def reference_of(self, name: str) -> str:
         """Return the name of a candidate's reference."""
@@ -117,6 +126,16 @@ class Court:
                 source = source.replace(word, aim)
             self.candidates[name] = self._candidate(name, source, language)
 
+    def begin(self, names: Iterable[str]) -> None:
+        """Have the problems of these candidates ready to be timed, with all their candidates built: several at once.
+
+        A core would be idle while each judge loads its problem; afterwards nothing runs until one is asked.
+        """
+        first_of = {self.reference_of(name): name for name in names}
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for _ in pool.map(lambda name: self._build_of(name, Stage.TIME), first_of.values()):
+                pass
+
     def _build_of(self, name: str, stage: Stage) -> Build:
         """Return a candidate's build, made in one batch with those of all others of its problem.
 
@@ -128,16 +147,17 @@ class Court:
             tasks = [CompileTask(problem=problem, candidate=self.candidates[n]) for n in batch]
             compiler = Compiler(self.sandbox, self.folder, self.device)
             with ThreadPoolExecutor(1) as beside:
-                begun = beside.submit(self._begin_reference, problem) if stage is Stage.TIME else None
+                begun = beside.submit(self._begin_reference, reference) if stage is Stage.TIME else None
                 builds = asyncio.run(compiler.compile_batch(tasks))
             if begun is not None:
                 begun.result()
             self.builds |= dict(zip(batch, builds, strict=True))
         return self.builds[name]
 
-    def _begin_reference(self, problem: DescribedTarget) -> None:
+    def _begin_reference(self, name: str) -> None:
         """Time nothing yet, but have the reference ready to be timed, as it is where a search judges a candidate."""
-        self.evaluator._session(problem).reference(problem, ReferenceMode.EAGER)
+        problem = self._problems[name]
+        self._evaluator_of(name)._session(problem).reference(problem, ReferenceMode.EAGER)
 
     def _candidate(self, name: str, source: str, language: str) -> Candidate:
         return candidate_of(source, name=name, language=language, interface=self.interface)
@@ -152,15 +172,23 @@ class Court:
 
     def judge(self, name: str, stage: Stage, settings: TimingSettings = USUAL) -> Found:
         """Take a candidate as far as the stage, or to where it fails."""
+        evaluator = self._evaluator_to_judge(self.reference_of(name))
         build, candidate, problem = self._build_of(name, stage), self.candidates[name], self.problem_of(name)
         if stage is Stage.BUILD or build.status is not Status.OK:
             return build
-        verdict = self.evaluator.verify(VerifyTask(problem=problem, candidate=candidate, build=build))
+        verdict = evaluator.verify(VerifyTask(problem=problem, candidate=candidate, build=build))
         if stage is Stage.VERIFY or verdict.status is not Status.OK:
             return verdict
         task = BenchmarkTask(problem=problem, candidate=candidate, build=build, verdict=verdict)
         with mock.patch.object(TimingSettings, "for_purpose", return_value=settings):
-            return self.evaluator.benchmark(task)
+            return evaluator.benchmark(task)
+
+    def _evaluator_to_judge(self, reference: str) -> Evaluator:
+        """Return the problem's evaluator; the judge of the problem before ends."""
+        if self._judged not in ("", reference):
+            self._evaluator_of(self._judged).forget_judge()
+        self._judged = reference
+        return self._evaluator_of(reference)
 
     def timed(self, name: str, *, again: bool = False) -> Found:
         """Return a candidate's timing; an honest one's serves every cheat beside it."""
@@ -178,7 +206,8 @@ class Court:
         return found
 
     def close(self) -> None:
-        self.evaluator.close()
+        for evaluator in self._evaluators.values():
+            evaluator.close()
         self.listener.close()
         self.keyholder.kill()
         self.keyholder.wait()

@@ -22,12 +22,12 @@ class Model(nn.Module):
     def forward(self, x, scores, start, restart):
         driven = x @ self.drive
         state = torch.zeros_like(driven[0])
-        for step in driven:
-            state = torch.tanh(step + state @ self.reservoir)
-        walk = torch.softmax(scores, dim=1)
+        for step in range(STEPS):
+            state = torch.tanh(torch.addmm(driven[step], state, self.reservoir))
+        walk, again = (1 - restart) * torch.softmax(scores, dim=1), restart * start
         found = start
         for _ in range(ROUNDS):
-            found = (1 - restart) * (walk @ found) + restart * start
+            found = torch.addmm(again, walk, found)
         return state, found
 
 

@@ -22,23 +22,23 @@ class Model(nn.Module):
 
     def forward(self, scores, start, logit, source, x):
         restart = torch.sigmoid(torch.zeros((), dtype=start.dtype) + logit)
-        walk = torch.softmax(scores, dim=1)
+        walk, again = (1 - restart) * torch.softmax(scores, dim=1), restart * start
         found = start
         for _ in range(ROUNDS):
-            found = (1 - restart) * (walk @ found) + restart * start
-        step = 0.95 * self.weight / self.weight.norm()
+            found = torch.addmm(again, walk, found)
+        less = 0.95 * self.weight / self.weight.norm()
         held = start
         for _ in range(ROUNDS):
-            held = step @ held + start
+            held = torch.addmm(start, less, held)
         share = 1 / (4 + torch.exp(self.log_screening))
+        beside = torch.ones_like(source).tril(1).triu(-1) - torch.eye(FIELD, dtype=source.dtype)
         field = torch.zeros_like(source)
         for _ in range(SWEEPS):
-            around = F.pad(field, (1, 1, 1, 1))
-            field = (source + around[:-2, 1:-1] + around[2:, 1:-1] + around[1:-1, :-2] + around[1:-1, 2:]) * share
+            field = torch.addmm(torch.addmm(source, beside, field), field, beside) * share
         kept = torch.sigmoid(self.gate(F.layer_norm(x, (CHANNELS,))))
-        state = torch.zeros_like(x[0])
-        for keep, drive in zip(kept, x, strict=True):
-            state = keep * state + (1 - keep) * drive
+        state, drive = torch.zeros_like(x[0]), (1 - kept) * x
+        for step in range(STEPS):
+            state = kept[step] * state + drive[step]
         return found, held, field, state
 
 

@@ -18,18 +18,15 @@ class Model(nn.Module):
         self.rate = nn.Parameter(torch.linspace(0.6, 1.0, CHANNELS))
 
     def forward(self, x, steps):
-        found = torch.zeros_like(x)
+        found, given, weight = torch.zeros_like(x), self.layer.bias + x, self.layer.weight.mT
         for _ in range(ROUNDS):
-            found = torch.tanh(self.layer(found) + x)
-        kept = torch.sigmoid(self.gate)
-        state = torch.zeros_like(steps[0])
-        for step in steps:
-            state = kept * state + (1 - kept) * step
-        kept = torch.exp(-self.rate)
-        decayed = torch.zeros_like(steps[0])
-        for step in steps:
-            decayed = kept * decayed + step
-        return found, state, decayed
+            found = torch.tanh(torch.addmm(given, found, weight))
+        kept, left = torch.sigmoid(self.gate), torch.exp(-self.rate)
+        both, drive = torch.cat((kept, left)), torch.cat(((1 - kept) * steps, steps), dim=1)
+        state = torch.zeros_like(both)
+        for step in range(STEPS):
+            state = both * state + drive[step]
+        return found, state[:CHANNELS], state[CHANNELS:]
 
 
 def get_inputs():

@@ -94,6 +94,13 @@ def _like_others(chosen: list[Case]) -> list[Case]:
     return soaked
 
 
+def _timed_here(session: pytest.Session) -> list[str]:
+    """Return the names of the cases of this run whose tests have the machine for themselves."""
+    timed = [item for item in session.items if isinstance(item, pytest.Function) and item.get_closest_marker("timing")]
+    asked = [item.callspec.params.get("case") for item in timed if hasattr(item, "callspec")]
+    return [case.name for case in CASES if case in asked]
+
+
 @pytest.fixture(scope="module")
 def court(request: pytest.FixtureRequest, hosts: Path, graphs: Path) -> Iterator[Court]:
     """The court of this run's cases; what their attacks may have left behind is looked for at its end."""
@@ -103,6 +110,7 @@ def court(request: pytest.FixtureRequest, hosts: Path, graphs: Path) -> Iterator
         Path(folder, "graphs").symlink_to(graphs)
         court = Court(Path(folder), references=(*PROBLEMS, "reference"), compared=compared(CASES))
         court.admit({case.name: _source(case.name) for case in asked_of(request.session, CASES)})
+        court.begin(_timed_here(request.session))
         yield court
         assert_no_attack_reached_the_machine(court)
         court.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ridgeline.tools.records.search import Candidate
@@ -77,8 +77,9 @@ def _definitions(source: str) -> dict[str, list[_Definition]]:
     found: dict[str, list[_Definition]] = {}
     begin = 0
     for line in source.split("\n"):
-        for definition in _line_definitions(line, begin):
-            found.setdefault(definition.name, []).append(definition)
+        if "const" in line or "define" in line:  # each definition has one of them, few lines do
+            for definition in _line_definitions(line, begin):
+                found.setdefault(definition.name, []).append(definition)
         begin += len(line) + 1
     return found
 
@@ -130,6 +131,14 @@ def with_values(source: str, point: Point) -> str:
     for place in places:
         source = source[: place.start] + point[place.name] + source[place.end :]
     return source
+
+
+def likely_points(source: str, tunables: Sequence[Tunable], others: Iterable[str]) -> Iterator[str]:
+    """Yield those of other texts that begin and end as the source does around its tunables: no other is a point of it."""
+    definitions = _definitions(source)
+    places = sorted((d for t in tunables for d in definitions[t.name]), key=lambda d: d.start)
+    head, tail = (source[: places[0].start], source[places[-1].end :]) if places else (source, "")
+    return (other for other in others if other.startswith(head) and other.endswith(tail))
 
 
 def point_of(source: str, tunables: Sequence[Tunable], other: str) -> dict[str, str] | None:

@@ -11,6 +11,7 @@ from ridgeline.graph.search.sources.tuning import (
     MAX_TUNABLES,
     PATIENCE,
     MeasuredPoint,
+    likely_points,
     next_points,
     parse_tunables,
     point_of,
@@ -114,7 +115,10 @@ def test_kernel_that_differs_in_tunable_values_alone_is_a_point(
     source = (
         "constexpr int BLOCK = 64;  // tune: BLOCK = 64 | 128\n#define UNROLL 1  // tune: UNROLL = 1 | 2\n// kernel\n"
     )
-    assert point_of(source, parse_tunables(source), source.replace(old, new)) == point
+    tunables, other = parse_tunables(source), source.replace(old, new)
+    assert point_of(source, tunables, other) == point
+    likely = likely_points(source, tunables, [other, "// other\n" + other, other + "// other\n"])
+    assert [*likely] == ([other] if point is not None else [])
 
 
 def test_sweep_ends_after_trials_without_gain() -> None:
