@@ -18,7 +18,7 @@ from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, Timed
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.distributions import choose_sets, place_kinds
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.judge.worker.inputs.timed_sets import Filling, WithTrial
+from ridgeline.tools.judge.worker.inputs.timed_sets import Draws, Filling, WithTrial
 from ridgeline.tools.judge.worker.inputs.trial_contents import Drawn
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.records.trial_names import as_kind
@@ -120,6 +120,7 @@ class Renewal:
         self.trial, self.trial_sets = trial, {index: as_kind(trial)}
         filling = self._source.fill(label, self._memory.n_sets)
         self._fill(order, WithTrial(filling=filling, index=index, inputs=inputs))
+        self.filling = Draws(draw=lambda _: inputs)  # nobody asks whether another set is intact
 
     def _fill(self, order: Sequence[int], filling: Filling) -> None:
         for index in order:

@@ -85,7 +85,9 @@ CHEATS = {
         "`lin_weight`, which is read-only",
     ),
     "works when its result is opened": (
-        HONEST.replace("return {", "return type('Lazy', (dict,), {})({").replace("pair[1] > 0)}", "pair[1] > 0)})"),
+        HONEST.replace(
+            "return {", "return type('Lazy', (dict,), {'items': lambda self: self.made.items(), 'made': {"
+        ).replace("pair[1] > 0)}", "pair[1] > 0)}})()"),
         R.NOT_A_TENSOR,
         "returned Lazy, not a dict of y, top",
     ),
