@@ -21,20 +21,25 @@ pytestmark = [
     pytest.mark.timing,
 ]
 CASES = cases(Form.MODULE)
+PROBLEMS = ("gated",)
 JUDGED = [case for case in CASES if case.end.control in ("", "itself")]
 GAINLESS = [case for case in CASES if case not in JUDGED]
 
 
 def _source(name: str) -> str:
-    honest = (HERE / "modules" / "honest.py").read_text()
-    return honest if name == "honest" else honest + (HERE / "modules" / f"{name}.py").read_text()
+    """Return a case's file with the honest one of its problem before it, from which it derives."""
+    problem = name.partition("_")[0]
+    honest = f"{problem}_honest" if problem in PROBLEMS else "honest"
+    before = (HERE / "modules" / f"{honest}.py").read_text()
+    return before if name == honest else before + (HERE / "modules" / f"{name}.py").read_text()
 
 
 @pytest.fixture(scope="module")
 def court() -> Iterator[Court]:
     with tempfile.TemporaryDirectory(prefix="ridgeline-module-cheats-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)  # confined code may become another user
-        court = Court(Path(folder), Interface.MODULE, compared=compared(CASES))
+        references = (*PROBLEMS, "reference")
+        court = Court(Path(folder), Interface.MODULE, references, compared=compared(CASES))
         court.admit({case.name: _source(case.name) for case in CASES}, language="py")
         yield court
         court.close()

@@ -59,6 +59,7 @@ class ProblemFacts(Record):
     )  # by trial that has other ones, as in the signature
     reference_module: ModuleContract | None = None  # how a runner makes and calls the reference; None where none can
     timed_kinds: tuple[str, ...] = ()  # of contents that every measurement of a candidate has to have
+    shared_outputs: tuple[tuple[int, int], ...] = ()  # pairs, by number, that overlap in what the reference gives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

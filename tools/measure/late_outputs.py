@@ -44,8 +44,7 @@ class Reader:
 
     def __call__(self, chosen: Sequence[int], sets: Sequence[int]) -> None:
         """Bring the outputs of the chosen sets into the sets' memory."""
-        for each in chosen:
-            self.runner.bring(each)
+        self.runner.bring(chosen, sets)
 
     def complaint(self, call_s: float) -> str:
         """Return "": what was read had been made when the process was stopped."""

@@ -11,8 +11,9 @@ from ridgeline.tools.build.messages import explain_unmapped
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.records.finding import CandidateFault
 from ridgeline.tools.records.vocabulary import ReasonCode
+from ridgeline.tools.runner.fault import Fault
 from ridgeline.tools.runner.fault_address import locate
-from ridgeline.tools.runner.wire import Fault, RunnerFailureCode
+from ridgeline.tools.runner.wire import RunnerFailureCode
 from ridgeline.tools.sandbox.process import ExitStatus, Limit
 
 _MESSAGE = "what():"  # before an exception's message, whose lines after the first follow by themselves

@@ -152,15 +152,15 @@ class RunnerProcess:
         """Return whether `bring` reads outputs where they lie; otherwise the runner has to be asked for them."""
         return isinstance(self._outputs, LeftOutputs)
 
-    def bring(self, set_index: int) -> None:
-        """Put the output that a set's last call left into the set's memory; the process is stopped and stays so.
+    def bring(self, chosen: Sequence[int], called: Sequence[int]) -> None:
+        """Put the outputs that the last calls on the chosen sets left into the sets' memory; the process stays stopped.
 
         Raises:
-            RunnerFailure: there is none.
+            RunnerFailure: one is not there, or an output of the block, which `called` these sets, is in no memory of its own.
         """
         if not isinstance(self._outputs, LeftOutputs):
             raise EngineError("a runner whose memory is not read was to leave its outputs there")
-        self._outputs.bring(set_index)
+        self._outputs.bring(chosen, called)
 
     def set_scalars(self, values: Sequence[float]) -> None:
         """Give the candidate's next calls these scalars, in the order of the signature.

@@ -112,9 +112,10 @@ class RunnerStart:
             for i, region in enumerate(problem.regions)
         )
         places = {place.spec.name: place for place in problem.places}
+        python = replace(plan.python.setup, shared_outputs=problem.shared_outputs) if plan.python else None
         return Setup(
             library=str(plan.library if self.folder is None else self.folder / plan.library),
-            python=plan.python.setup if plan.python else None,
+            python=python,
             n_sets=problem.n_sets,
             regions=tuple(regions),
             arguments=argument_lines(problem.description.signature, places),

@@ -38,6 +38,7 @@ class SetupWord(StrEnum):
     DEVICE = "device"
     WATCHER = "watcher"
     UNSEEN_WEIGHTS = "unseen_weights"
+    SHARED = "shared"
     MODULE = "module"
     NOTHING = "nothing"
     SETS = "sets"
@@ -197,11 +198,15 @@ class PythonSetup:
     module: ModuleSetup | None = None  # interface module alone
     does_nothing: bool = False  # no candidate is loaded and a call does nothing: see measure/request_cost.py
     weights_show: bool = True  # a call with other weights has to give another result
+    shared_outputs: tuple[tuple[int, int], ...] = ()  # pairs that may share memory, as the reference's do
 
     def lines(self) -> list[str]:
         """Return the lines of this part."""
         said = {SetupWord.UNSEEN_WEIGHTS: not self.weights_show, SetupWord.NOTHING: self.does_nothing}
         words = [str(word) for word, is_so in said.items() if is_so]
+        words += [f"{SetupWord.SHARED} {' '.join(f'{i} {j}' for i, j in self.shared_outputs)}"] * bool(
+            self.shared_outputs
+        )
         lines = [f"{SetupWord.DEVICE} {self.device.value}", f"{SetupWord.WATCHER} {self.watcher}", *words]
         return lines if self.module is None else [*lines, f"{SetupWord.MODULE} {json.dumps(self.module.to_json())}"]
 
@@ -272,45 +277,18 @@ def _python_setup(single: Mapping[str, str]) -> PythonSetup | None:
     if SetupWord.DEVICE not in single:
         return None
     module = single.get(SetupWord.MODULE)
+    shared = [int(place) for place in single.get(SetupWord.SHARED, "").split()]
     return PythonSetup(
         device=DeviceKind(single[SetupWord.DEVICE]),
         watcher=single[SetupWord.WATCHER],
         module=None if module is None else ModuleSetup.from_json(json.loads(module)),
         does_nothing=SetupWord.NOTHING in single,
         weights_show=SetupWord.UNSEEN_WEIGHTS not in single,
+        shared_outputs=tuple(zip(shared[::2], shared[1::2], strict=True)),
     )
 
 
 # ------------------------------------------------------------------------------------------------ requests and answers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """A fatal signal in a runner, as its handler tells it."""
-
-    signal: int
-    is_write: bool
-    region: int | None  # None: outside of the judge's memory
-    place: str  # bytes from the region's start, or the address
-
-    def words(self) -> str:
-        """Return the message of the `failed` line."""
-        access = FaultWord.WRITE if self.is_write else FaultWord.READ
-        return f"{self.signal} {access} {'-' if self.region is None else self.region} {self.place}"
-
-    @classmethod
-    def parse(cls, words: Sequence[str]) -> Self | None:
-        """Return the fault that the message of a `failed` line tells, None where it tells none."""
-        if len(words) != 4 or not is_number(words[0]):
-            return None
-        number, access, region, place = words
-        is_placed = is_number(region) and is_number(place.removeprefix("-"))
-        return cls(
-            signal=int(number),
-            is_write=access == FaultWord.WRITE,
-            region=int(region) if is_placed else None,
-            place=place,
-        )
 
 
 def request_line(word: RequestWord, nonce: str, *numbers: float) -> str:

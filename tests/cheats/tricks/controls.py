@@ -14,6 +14,8 @@ TRICKS: tuple[Trick, ...] = (
           cuda("HONEST", gainless("itself")),
           torch("honest", gainless("itself")), module("honest", gainless("itself")),
           cuda("waves_honest", gainless("itself")), cuda("small_honest", gainless("itself"))),
+    trick(G.CONTROL, "an honest module of four outputs, each in memory of its own", "nothing: it must pass and be timed",
+          module("gated_honest", gainless("itself"))),
     trick(G.CONTROL, "an honest kernel of eight threads, which may be more than there are cores",
           "nothing: it must pass and be timed", c("has_eight_threads", gainless("itself"))),
     trick(G.CONTROL, "an honest kernel in two launches, the second begun early, that uses its workspace again",

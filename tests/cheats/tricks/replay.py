@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from tests.cheats.trick import Group, R, Trick, c, cuda, gainless, harmless, module, torch, trick, wrong
+from tests.cheats.trick import (
+    TIME,
+    Group,
+    R,
+    Trick,
+    c,
+    cuda,
+    gainless,
+    harmless,
+    module,
+    torch,
+    trick,
+    untrusted,
+    wrong,
+)
 from tests.cheats.tricks.words import AFFINE, IN_PLACE, SECRET, UNMOVED
 
 G = Group
+_LOOKS_WHERE = "on a CPU the parent looks after each block whether every output lies in memory of its own"
 
 # fmt: off
 TRICKS: tuple[Trick, ...] = (
@@ -25,6 +40,17 @@ TRICKS: tuple[Trick, ...] = (
           module("ten_calls", wrong(R.WRONG_VALUES, R.STALE_OUTPUT, R.NONDETERMINISTIC))),
     trick(G.REPLAY, "a view of the input is returned", "no storage is shared with inputs or parameters",
           torch("view_of_input", wrong(R.OUTPUT_ALIASES_INPUT)), module("view_of_input", wrong(R.OUTPUT_ALIASES_INPUT))),
+    trick(G.REPLAY, "an input itself is returned for its copy, once it is timed", _LOOKS_WHERE,
+          module("gated_input_when_timed", wrong(R.OUTPUT_ALIASES_INPUT, stage=TIME))),
+    trick(G.REPLAY, "an input's memory, mapped at another address, is returned for its copy", _LOOKS_WHERE,
+          module("gated_input_mapped_again", wrong(R.OUTPUT_ALIASES_INPUT, stage=TIME))),
+    trick(G.REPLAY, "one tensor is returned for two outputs", "outputs of a call share no memory where the reference's do not",
+          module("gated_two_in_one", wrong(R.OUTPUT_ALIASES_INPUT))),
+    trick(G.REPLAY, "one tensor is returned for two outputs, once it is timed", _LOOKS_WHERE,
+          module("gated_two_in_one_when_timed", wrong(R.OUTPUT_ALIASES_INPUT, stage=TIME))),
+    trick(G.REPLAY, "an output's memory is taken once more, and what it held is relied on",
+          "outputs are their caller's: on a CPU some bytes of them are changed after each block",
+          module("gated_keeps_zeros", untrusted(R.TIMED_OUTPUT_WRONG, R.WORKED_AHEAD, stage=TIME))),
     trick(G.REPLAY, "one static buffer for every result", "an earlier output must outlive the next call",
           c("static_buffer", wrong(R.STALE_OUTPUT)), torch("static_buffer", wrong(R.STALE_OUTPUT)),
           module("static_buffer", wrong(R.STALE_OUTPUT))),

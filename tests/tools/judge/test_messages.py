@@ -127,6 +127,7 @@ _LOADED = Loaded(
     ),
     trials=("nominal_0", "shifted"),
     degenerate=Finding(code=ReasonCode.CONSTANT_OUTPUT, reason="one number"),
+    shared_outputs=((0, 1),),
 )
 
 EXCHANGES: list[tuple[Request[Any], Record]] = [

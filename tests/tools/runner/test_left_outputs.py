@@ -70,12 +70,37 @@ def floats(problem: LoadedProblem, offset: int, count: int) -> tuple[float, ...]
 
 
 def test_every_output_of_a_set_is_read_whole_into_its_place(left: LeftOutputs, problem: LoadedProblem) -> None:
-    left.bring(1)
+    left.bring((1,), (1,))
     assert floats(problem, 64, 2 * ROWS) == tuple(range(10, 10 + 2 * ROWS))
     assert floats(problem, 4096 + (2 << 20), LARGE) == tuple(range(1, 1 + LARGE))
     assert set(floats(problem, 0, 2 * ROWS)) == {0.0}  # another set's stay as they are
-    left.bring(0)
+    left.bring((0,), (0,))
     assert floats(problem, 0, 2 * ROWS) == tuple(range(2 * ROWS))
+
+
+def test_what_has_been_read_is_changed_where_it_lies_and_others_of_the_block_too(left: LeftOutputs) -> None:
+    before = {(index, share): left.glimpse(index, share) for index in (0, 1) for share in (0.0, 0.49)}
+    left.bring((1,), (1, 0))
+    after = {(index, share): left.glimpse(index, share) for index in (0, 1) for share in (0.0, 0.49)}
+    assert all(after[each] != before[each] for each in before)
+    changed = struct.unpack(f"{2 * ROWS}f", after[1, 0.0])
+    assert all(2.0 < value < 1e5 for value in changed)  # ordinary numbers: what takes no longer to work with
+
+
+def test_an_output_that_no_caller_could_change_is_the_candidates_fault(
+    left: LeftOutputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(left, "_has_written", lambda address, data: False)
+    with pytest.raises(RunnerFailure, match="lay nowhere where a caller could change it") as raised:
+        left.bring((1,), (1, 0))
+    assert raised.value.finding.code is ReasonCode.TIMED_OUTPUT_WRONG
+
+
+def test_calls_that_returned_the_same_memory_are_the_candidates_fault(left: LeftOutputs) -> None:
+    left._own.is_told = True  # the child maps no memory of the judge's
+    with pytest.raises(RunnerFailure, match="the timed outputs of sets 0 and 2 share memory") as raised:
+        left.bring((0,), (0, 2))
+    assert raised.value.finding.code is ReasonCode.STALE_OUTPUT
 
 
 def test_a_glimpse_is_a_part_of_what_lies_in_an_output_now(left: LeftOutputs) -> None:
@@ -97,7 +122,7 @@ def test_a_glimpse_of_nothing_is_empty(left: LeftOutputs, set_index: int, share:
 @pytest.mark.parametrize("set_index", [2, 3, 4])
 def test_an_output_that_lies_nowhere_is_the_candidates_fault(left: LeftOutputs, set_index: int) -> None:
     with pytest.raises(RunnerFailure, match=f"the output of set {set_index} lay nowhere") as raised:
-        left.bring(set_index)
+        left.bring((set_index,), (set_index,))
     assert raised.value.finding.code is ReasonCode.TIMED_OUTPUT_WRONG
 
 

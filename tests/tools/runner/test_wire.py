@@ -12,10 +12,10 @@ from ridgeline.tools.records import tickets
 from ridgeline.tools.records.module_contract import LiteralArgument, ModuleSetup, TensorArgument, TensorResult
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode, Role
 from ridgeline.tools.runner import wire
+from ridgeline.tools.runner.fault import Fault
 from ridgeline.tools.runner.wire import (
     Access,
     AnswerWord,
-    Fault,
     FaultWord,
     PointerLine,
     PythonSetup,
@@ -75,7 +75,14 @@ def native_words(group: str) -> list[str]:
         (
             "setup",
             SetupWord,
-            {SetupWord.DEVICE, SetupWord.WATCHER, SetupWord.UNSEEN_WEIGHTS, SetupWord.MODULE, SetupWord.NOTHING},
+            {
+                SetupWord.DEVICE,
+                SetupWord.WATCHER,
+                SetupWord.UNSEEN_WEIGHTS,
+                SetupWord.SHARED,
+                SetupWord.MODULE,
+                SetupWord.NOTHING,
+            },
         ),
         ("access", Access, {Access.READ_WRITE}),
         ("request", RequestWord, {RequestWord.LOOP_EMPTY}),
@@ -122,6 +129,7 @@ def test_every_failure_code_is_one_of_a_verdict() -> None:
         PythonSetup(device=DeviceKind.CPU, watcher="/watch.so"),
         PythonSetup(device=DeviceKind.CPU, watcher="/watch.so", does_nothing=True),
         PythonSetup(device=DeviceKind.CPU, watcher="/watch.so", weights_show=False),
+        PythonSetup(device=DeviceKind.CPU, watcher="/watch.so", shared_outputs=((0, 1), (0, 2))),
     ],
 )
 def test_a_setup_arrives_as_it_was_sent(python: PythonSetup | None) -> None:

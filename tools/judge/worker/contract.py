@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import torch
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.modelnew.weights import fingerprint
+from ridgeline.tools.records.dtypes import spanned_elements
 from ridgeline.tools.records.module_contract import (
     Argument,
     CallForm,
@@ -163,6 +165,23 @@ def _with_copies(value: Any, copied: Sequence[int], places: Iterator[int], copie
     if isinstance(value, dict):
         return {k: _with_copies(v, copied, places, copies) for k, v in value.items()}
     return value
+
+
+def overlapping(tensors: Sequence[torch.Tensor]) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of these tensors, by number, that have memory in common."""
+    spans = [_span(tensor) for tensor in tensors]
+    return tuple(
+        (i, j)
+        for (i, (storage, first, end)), (j, other) in itertools.combinations(enumerate(spans), 2)
+        if storage == other[0] and first < other[2] and other[1] < end
+    )
+
+
+def _span(tensor: torch.Tensor) -> tuple[int, int, int]:
+    """Return the storage that a tensor lies in, by its identity, and the bytes of its first element and after its last."""
+    storage, offset, shape, strides = _place(tensor)
+    size = tensor.element_size()
+    return storage, offset * size, (offset + spanned_elements(shape, strides)) * size
 
 
 def _place(tensor: torch.Tensor) -> tuple[int, int, torch.Size, tuple[int, ...]]:

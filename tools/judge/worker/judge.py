@@ -191,6 +191,7 @@ class Judge:
             degenerate=self._examiner.degenerate,
             reference_module=self._contract,
             timed_kinds=self._renewal.kinds.names,
+            shared_outputs=self.reference.shared_outputs,
         )
 
     # ------------------------------------------------------------------------------------------------------ operations

@@ -33,6 +33,7 @@ from ridgeline.tools.judge.worker.contract import (
     call_form,
     find_written,
     module_contract,
+    overlapping,
     tensors_in,
     without_side_effects,
 )
@@ -71,7 +72,9 @@ class Reference:
         specs = self._describe_inputs(self._get_inputs(0), taken)
         self._written, self._result = self._find_written(self.draw_inputs(0))
         specs += self._describe_state(taken)
-        specs += self._describe_outputs(self.run(self.draw_inputs(0)), taken, specs)
+        outputs = self.run(self.draw_inputs(0))
+        self.shared_outputs = overlapping(outputs)
+        specs += self._describe_outputs(outputs, taken, specs)
         self.signature = Signature(args=tuple(specs))
         self.keeps_own_type = False  # float64 would compute something else
         self._has_doubled = False

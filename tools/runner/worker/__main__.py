@@ -31,7 +31,7 @@ from ridgeline.tools.runner.wire import (
     ready_line,
 )
 from ridgeline.tools.runner.worker.candidates import Call, LoadedCandidate, load_candidate
-from ridgeline.tools.runner.worker.checks import GlobalState, Outputs, check_form, check_storage, equal
+from ridgeline.tools.runner.worker.checks import GlobalState, Outputs, check_apart, check_form, check_storage, equal
 from ridgeline.tools.runner.worker.device import RunFailed
 from ridgeline.tools.runner.worker.notes import Notes
 from ridgeline.tools.runner.worker.setup import MappedSetup, read_setup
@@ -171,6 +171,7 @@ class Caller:
         for views, output in zip(self._outputs, outputs, strict=True):
             check_form(output, views[0])
             check_storage(output, self._setup.regions)
+        check_apart(outputs, self._setup.shared_outputs)
         return outputs
 
     def _check_earlier(self, outputs: Outputs) -> None:

@@ -6,6 +6,7 @@ judge compares every output, and the parent keeps the time.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.records.dtypes import spanned_elements
 from ridgeline.tools.records.module_contract import DictResult, ResultForm, SequenceResult, TensorResult
 from ridgeline.tools.runner.wire import RunnerFailureCode
 from ridgeline.tools.runner.worker.device import MappedRegion, RunFailed
@@ -80,6 +82,21 @@ def check_storage(output: torch.Tensor, regions: Sequence[MappedRegion]) -> None
     for region in regions:
         if start < region.address + region.size_bytes and region.address < end:
             raise RunFailed(RunnerFailureCode.OUTPUT_ALIASES_INPUT, "the output is a view of an input or a parameter")
+
+
+def check_apart(outputs: Outputs, shared: Sequence[tuple[int, int]]) -> None:
+    """Raise RunFailed when two outputs of a call have memory in common which are not among the pairs that may share it."""
+    spans = [(output.data_ptr(), output.data_ptr() + _spanned_bytes(output)) for output in outputs]
+    for (i, (first, end)), (j, (other_first, other_end)) in itertools.combinations(enumerate(spans), 2):
+        if max(first, other_first) < min(end, other_end) and (i, j) not in shared:
+            raise RunFailed(
+                RunnerFailureCode.OUTPUT_ALIASES_INPUT,
+                f"outputs {i} and {j} share memory, which the reference's do not: return a copy of one",
+            )
+
+
+def _spanned_bytes(tensor: torch.Tensor) -> int:
+    return spanned_elements(tensor.shape, tensor.stride()) * tensor.element_size()
 
 
 def expect_defined(result: Any) -> None:

@@ -35,6 +35,7 @@ class MappedSetup:
     module: ModuleSetup | None  # interface module alone
     does_nothing: bool  # no candidate is loaded
     weights_show: bool  # a call with other weights has to give another result
+    shared_outputs: tuple[tuple[int, int], ...]  # pairs that may share memory
     regions: list[MappedRegion]
     pointers: list[Pointer]  # in the order of the signature
     values: list[Pointer | float | int | bool]  # pointers and scalars in the order of the signature, without outputs
@@ -74,6 +75,7 @@ def read_setup(lines: Iterable[str]) -> MappedSetup:
         module=setup.python.module,
         does_nothing=setup.python.does_nothing,
         weights_show=setup.python.weights_show,
+        shared_outputs=setup.python.shared_outputs,
         regions=regions,
         pointers=pointers,
         values=[a for a in arguments if not isinstance(a, Pointer) or a.role is not Role.OUTPUT],

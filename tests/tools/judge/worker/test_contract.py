@@ -122,3 +122,20 @@ def get_inputs():
     assert torch.equal(inputs[0], torch.ones(4, 4))
     assert made.contract().to_json()["arguments"] == [{"dict": [["'x'", 0], ["'more'", {"tuple": [1]}]]}]
     assert made.contract().copied == (0,)
+
+
+@pytest.mark.parametrize(
+    ("body", "pairs"),
+    [
+        ("return x + 1, x + 1", ()),
+        ("y = x + 1; return y, y.clone(), y", ((0, 2),)),
+        ("y = x + 1; return y, {'last': y[-1]}, y[:1]", ((0, 1), (0, 2))),
+        ("return list((x + 1).chunk(2))", ()),
+        ("x += 1; return x[0], pair[0] + 1", ((0, 2),)),
+        ("return x, pair[0], x.float()", ((0, 2),)),
+    ],
+)
+def test_outputs_that_share_memory_in_the_references_result_are_told(
+    body: str, pairs: tuple[tuple[int, int], ...]
+) -> None:
+    assert reference(body).shared_outputs == pairs
