@@ -274,8 +274,7 @@ class Judge:
     def _write_new_contents(self, order: Sequence[int], wanted: Sequence[str], calls: int) -> None:
         if trial := self._renewal.kinds.trial_named(wanted):
             self._redraws.draw_unmet(trial)
-            case = self._book.case(trial)
-            self._renewal.write_trial(trial, (case.inputs, case.parameters), order, calls)
+            self._renewal.write_trial(self._book.case(trial), order, calls)
             self._device.give_back(beyond_bytes=self._spare_bytes)  # the runner has the GPU next
         else:
             self._renewal.write(order, wanted, calls)

@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, TimedKinds, named, parameters_of_kind
+from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.distributions import choose_sets, place_kinds
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import Draws, Filling, WithTrial
-from ridgeline.tools.judge.worker.inputs.trial_contents import Drawn
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.records.trial_names import as_kind
 
@@ -110,17 +110,16 @@ class Renewal:
         self.trial, self.trial_sets = "", {index: kind.name for index, kind in chosen.items()}
         self._fill(order, self._source.distributed(self._source.fill(label, self._memory.n_sets), label, chosen))
 
-    def write_trial(self, trial: str, contents: Drawn, order: Sequence[int], calls: int) -> None:
+    def write_trial(self, trial: Case, order: Sequence[int], calls: int) -> None:
         """Give one of a block's calls the inputs of a trial, the others new nominal ones, and all its parameters."""
         label = self._next_label()
-        inputs, parameters = contents
-        self._book.place_parameters(parameters)
+        self._book.place_parameters(trial.parameters)
         self._kind, self._has_placed = ParameterKind.RANDOM, False
         index = order[self._source.rng(label + ":sets").randrange(max(calls, 1))]
-        self.trial, self.trial_sets = trial, {index: as_kind(trial)}
+        self.trial, self.trial_sets = trial.name, {index: as_kind(trial.name)}
         filling = self._source.fill(label, self._memory.n_sets)
-        self._fill(order, WithTrial(filling=filling, index=index, inputs=inputs))
-        self.filling = Draws(draw=lambda _: inputs)  # nobody asks whether another set is intact
+        self._fill(order, WithTrial(filling=filling, index=index, inputs=trial.inputs))
+        self.filling = Draws(draw=lambda _: trial.inputs)  # nobody asks whether another set is intact
 
     def _fill(self, order: Sequence[int], filling: Filling) -> None:
         for index in order:
