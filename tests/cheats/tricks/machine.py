@@ -23,6 +23,6 @@ TRICKS: tuple[Trick, ...] = (
           c("spin", ended(S.TIMEOUT, R.CALL_TIMEOUT)), c("sleep_in_constructor", ended(S.TIMEOUT, R.LOAD_TIMEOUT)),
           cuda("ENDLESS", ended(S.TIMEOUT, R.CALL_TIMEOUT), AFFINE)),
     trick(G.MACHINE, "every call takes nearly as long as one may", "one deadline for all calls of a step",
-          c("SLOW_WHEN_TIMED", ended(S.TIMEOUT, R.EVALUATION_DEADLINE), "tests/tools/local/test_evaluator.py")),
+          c("SLOW_WHEN_TIMED", ended(S.TIMEOUT, R.EVALUATION_DEADLINE), "tests/tools/local/test_judged_kernels.py")),
 )
 # fmt: on

@@ -8,7 +8,6 @@ on this side of it.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ import torch
 
 from ridgeline.tools.errors import BadReferenceError, ProblemError
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
+from ridgeline.tools.judge.worker.domain.alike import MERELY, difference, is_power_of_two_times
 from ridgeline.tools.judge.worker.domain.conditioning import (
     LEFT_TO_ROUNDING,
     WORSE,
@@ -26,12 +26,14 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
 )
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
 from ridgeline.tools.judge.worker.domain.trial_sizes import ALIKE, MOST_STEPS, OF_INPUTS, base_of, size_of, sized
-from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, are_finite
+from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import moved_in_type
+from ridgeline.tools.judge.worker.grading.expected import Expected
+from ridgeline.tools.judge.worker.grading.row_sizes import LEAST
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.precision import NOMINAL_GATE
+from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.records.trial_names import (
     LARGE_BLOCKED,
     LARGE_MATRICES,
@@ -49,7 +51,7 @@ from ridgeline.tools.records.trial_names import (
     SMALL_PARAMETERS,
     SMALL_SCALARS,
 )
-from ridgeline.tools.records.vocabulary import PrecisionClass
+from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _ROWS_WORSE = 16.0
 """Single rows may be so much worse than a usual trial's: the edge reaches few of them first, and their limits are wide."""
@@ -64,8 +66,6 @@ _MOST_CASES = 6
 _NEAR = 2
 _LESS = 2 / 3
 """... and then each of so many of the steps."""
-_MERELY = NOMINAL_GATE[PrecisionClass.FP32]
-"""An output that differs by no more from one that was scaled shows nothing else: a norm's epsilon, say."""
 _TWICE = 2.0
 _SCALES = "a larger one scales the output"
 _SAME = "a larger one gives the same output"
@@ -103,6 +103,7 @@ class SizedTrials:
         self._reference = reference
         self._objection = objection
         self._tried = tried
+        self._dtypes = tuple(torch_dtype(spec.dtype) for spec in reference.signature.with_role(Role.OUTPUT))
         self._taken: Collection[str] = ()
         self._usual: dict[str, _Usual] = {}
         self._nothing: dict[str, str] = {}  # why larger arguments show nothing, by what is larger
@@ -120,6 +121,8 @@ class SizedTrials:
 
         Errors count beside the output's own spread here: a candidate's count beside the usual one, where that is larger.
         """
+        if case.name in SILENT and any(map(_is_next_to_nothing, case.expected, self._dtypes)):
+            return "its output would be next to nothing"
         by_tf32, by_type = (_beside_own_spread(errors, case) for errors in self._errors_of(case))
         usual_by_tf32, usual_by_type = self._usual[self._base_of(case.name)].errors
         room = (room_of(PrecisionClass.FP32, _ROOM),) * len(case.expected)
@@ -273,7 +276,7 @@ class SizedTrials:
         """Return by what part of itself each output moves where about half of the operands move by some last bits."""
         inputs, parameters = moved_in_type(arguments.inputs, arguments.parameters)
         others = replace(arguments, inputs=inputs, parameters=parameters)
-        return tuple(map(_difference, self._outputs(arguments), self._outputs(others)))
+        return tuple(map(difference, self._outputs(arguments), self._outputs(others)))
 
     def _outputs(self, arguments: _Arguments) -> Tensors:
         self._book.place_parameters(arguments.parameters)
@@ -295,9 +298,9 @@ class SizedTrials:
             except ProblemError:
                 return ""  # a smaller size may be taken
             pairs = list(zip(others, outputs, strict=True))
-            if all(_difference(usual, other) <= _MERELY for other, usual in pairs):
+            if all(difference(usual, other) <= MERELY for other, usual in pairs):
                 return _SAME
-            return _SCALES if all(_is_power_of_two_times(*pair) for pair in pairs) else ""
+            return _SCALES if all(is_power_of_two_times(*pair) for pair in pairs) else ""
 
         return self._unless_refused(is_alike)()
 
@@ -316,29 +319,15 @@ class SizedTrials:
         return replace(usual, parameters={**usual.parameters, **others}, scalars=scalars)
 
 
+def _is_next_to_nothing(expected: Expected, dtype: torch.dtype) -> bool:
+    """Return whether an output that is not zero is of numbers that its type hardly holds, or that are flushed to zero."""
+    if expected.is_exact:
+        return False
+    return 0 < expected.rms < max(LEAST, torch.finfo(dtype).tiny)
+
+
 def _beside_own_spread(errors: EachErrors | None, case: Case) -> EachErrors | None:
     if errors is None:
         return None
     pairs = zip(errors, case.expected, strict=True)
     return tuple(replace(e, overall=e.overall * want.scale / want.own_scale) for e, want in pairs)
-
-
-def _is_power_of_two_times(output: torch.Tensor, usual: torch.Tensor) -> bool:
-    """Return whether an output is the usual one times a power of two, but for what no limit sees."""
-    if not output.is_floating_point() or not output.numel():
-        return torch.equal(output, usual)
-    place = int(usual.abs().argmax())
-    size, usual_size = float(output.flatten()[place]), float(usual.flatten()[place])
-    if not usual_size or not size or not math.isfinite(ratio := size / usual_size) or ratio < 0:
-        return torch.equal(output, usual)
-    return _difference(usual * 2.0 ** round(math.log2(ratio)), output) <= _MERELY
-
-
-def _difference(output: torch.Tensor, other: torch.Tensor) -> float:
-    """Return by what part of itself an output differs from another one; infinity where either is not finite."""
-    if not output.is_floating_point():
-        return 0.0
-    if not are_finite((output, other)):
-        return math.inf
-    size = float(torch.linalg.vector_norm(output, dtype=torch.float64))
-    return float(torch.linalg.vector_norm(output - other, dtype=torch.float64)) / size if size else 0.0

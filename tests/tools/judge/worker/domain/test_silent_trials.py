@@ -51,6 +51,12 @@ def test_less_is_silent_where_the_state_would_be_gone_by_then() -> None:
     assert decaying(0.75).source.sizes[SILENT_LATE] == 4
 
 
+def test_no_state_is_asked_for_that_a_kernel_may_flush_to_zero() -> None:
+    found = decaying(0.4)  # after 96 steps 1e-38, which float32 holds
+    assert 1 < found.source.sizes[SILENT_LATE] < 4
+    assert found.book.case(SILENT_LATE).expected[0].rms > 2.0**-100
+
+
 @pytest.mark.parametrize("draw", ["torch.randint(9, (8, 8))", "torch.randn(8, 8) > 0"])
 def test_whole_numbers_and_masks_are_never_silent(draw: str) -> None:
     assert not set(SILENT) & set(made("x", draw, "return x.float().sum(-1)").domain.names)
