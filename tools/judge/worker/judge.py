@@ -201,9 +201,7 @@ class Judge:
         self._renewal.forget()  # a trial does not use what a timing left
         if self._device.frees_for_runner:
             self._modes.forget_results()
-        if request.is_examined:
-            self._redraws.settle(request.trial)
-        self._redraws.note(request.trial)
+        self._redraws.meet(request.trial, settles=request.is_examined)
         self._examiner.prepare(request.trial, request.set_index, nan=request.nan, is_examined=request.is_examined)
         self._device.give_back(beyond_bytes=self._spare_bytes)  # the runner has the GPU next
         self._device.settle()  # and may get there before the writes that were only asked for
@@ -264,6 +262,7 @@ class Judge:
     def _renew(self, order: Sequence[int] = (), wanted: Sequence[str] = (), calls: int = 0) -> float:
         """Write new contents and return how many seconds that took."""
         self._renewal.filling = None  # frees the last draws before there are new ones
+        self._redraws.resume()
         self._book.let_go()
         self._device.reset_persisting_lines()
         watch = self._device.stopwatch()

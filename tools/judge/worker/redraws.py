@@ -33,37 +33,62 @@ class Redraws:
             objection: returns why the reference refuses a trial as it is drawn now, "" where it takes it.
             before: is called before each draw.
         """
-        self._first_secret = first_secret
+        self._first_secret = self._secret = first_secret
         self._source = source
         self._book = book
         self._objection = objection
         self._before = before
         self._is_redrawn = False
         self._met: set[str] = set()
+        self._take_back: Callable[[], None] | None = None
 
     def draw_from(self, secret: bytes) -> None:
         """Draw from this secret from now on."""
         self._before()
-        self._source.draw_from(secret)
-        self._book.forget_all()
+        self.resume()
+        self._draw_from(secret)
         self._met.clear()
         self._is_redrawn = True
 
-    def settle(self, trial: str) -> None:
-        """Draw again while the reference refuses a trial under this secret; at last from the first, under which it took it."""
-        secrets = [os.urandom(16) for _ in range(_REDRAWS - 1)] + [self._first_secret] if self._is_redrawn else []
-        for secret in secrets:
-            if not self._objection(trial):
-                return
-            self.draw_from(secret)
+    def _draw_from(self, secret: bytes) -> None:
+        self._secret = secret
+        self._source.draw_from(secret)
+        self._book.forget_all()
 
-    def note(self, trial: str) -> None:
-        """Keep in mind that a candidate meets a trial as it is drawn now."""
+    def meet(self, trial: str, *, settles: bool) -> None:
+        """Keep in mind that a candidate meets a trial as it is drawn now, or once the reference takes it."""
+        self.resume()
+        if settles and self._is_redrawn:
+            self._settle(trial)
         self._met.add(trial)
 
+    def _settle(self, trial: str) -> None:
+        """Draw again while the reference refuses a trial under this secret; at last from the first, under which it took it."""
+        for secret in [os.urandom(16) for _ in range(_REDRAWS - 1)] + [self._first_secret]:
+            if not self._objection(trial):
+                return
+            self._before()
+            self._draw_from(secret)
+
     def draw_unmet(self, trial: str) -> None:
-        """Draw a trial that no candidate has met as it is drawn then: outputs of others may be kept by their inputs."""
-        if trial in self._met:
-            self.draw_from(os.urandom(16))
-        self.settle(trial)
-        self.note(trial)
+        """Draw a trial that no candidate has met as it is drawn then, until `resume`: its outputs may be kept by its inputs."""
+        self.resume()
+        if trial not in self._met:
+            self.meet(trial, settles=True)
+            return
+        secret, take_back = self._secret, self._book.set_aside()
+
+        def resume() -> None:
+            self._secret = secret
+            self._source.draw_from(secret)
+            take_back()
+
+        self._take_back = resume
+        self._draw_from(os.urandom(16))
+        self._settle(trial)
+
+    def resume(self) -> None:
+        """Draw as before `draw_unmet` again, with the cases that were known then."""
+        if self._take_back is not None:
+            self._take_back()
+            self._take_back = None

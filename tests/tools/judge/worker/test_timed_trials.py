@@ -78,6 +78,17 @@ def test_contents_that_a_candidate_has_met_never_come_again(judge: Judge) -> Non
     assert not any(torch.equal(a, b) for i, a in enumerate(seen) for b in seen[:i])
 
 
+def test_the_trials_of_a_verification_stay_as_they_were_drawn(judge: Judge) -> None:
+    judge.prepare(Prepare(trial="nominal_0", set_index=0, nan=True))
+    given, case = judge.memory.inputs[0][0].clone(), judge._book.case("nominal_0")
+    for _ in range(2):
+        judge.renew(Renew(wanted=(KIND,), calls=1))
+    judge.renew(Renew())
+    assert judge._book.case("nominal_0") is case
+    judge.prepare(Prepare(trial="nominal_0", set_index=0, nan=True))
+    assert torch.equal(judge.memory.inputs[0][0], given)
+
+
 def test_trials_of_silent_inputs_are_kinds_of_sets(judge: Judge) -> None:
     assert set(SILENT) <= set(judge.loaded().timed_kinds)
     judge.renew(Renew(wanted=SILENT, calls=2))

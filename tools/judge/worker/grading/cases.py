@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -137,6 +137,18 @@ class CaseBook:
         """Drop every case and the classes' errors: another secret is drawn from."""
         self.free()
         self.forget_errors()
+
+    def set_aside(self) -> Callable[[], None]:
+        """Drop every case and the classes' errors, and return what brings them back: another secret is drawn from meanwhile."""
+        kept, own, sums, whole, fits = self._kept, self._own, self._sums, self._whole, self._fits
+
+        def take_back() -> None:
+            self._held.clear()
+            self._kept, self._own, self._sums, self._whole, self._fits = kept, own, sums, whole, fits
+
+        self._held.clear()
+        self._kept, self._own, self._sums, self._whole, self._fits = {}, {}, {}, dict(whole), {}
+        return take_back
 
     def forget_errors(self) -> None:
         """Drop what is known of all cases by their names alone: other parameters are used from now on."""
