@@ -83,9 +83,7 @@ class Inspector:
         whose contents are those of a trial.
         """
         is_extra = plan.kind is BlockKind.EXTRA
-        by_chance = (
-            () if timed.trial else self.choose(plan.sets)
-        )  # beside a trial's parameters nothing else is expected
+        by_chance = () if timed.trial else self.choose(plan.sets)  # a trial's parameters are its own inputs' alone
         chosen = self.with_trial_contents(by_chance, timed, plan.sets, all_of_them=is_extra)
         more = late_threads(timed.side.pid, timed.threads)
         if more:
