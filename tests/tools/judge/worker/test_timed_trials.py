@@ -69,7 +69,10 @@ def test_an_output_that_nobody_wrote_is_missing(judge: Judge) -> None:
     assert not judge.check(Check(set_index=index)).passed
 
 
-def test_contents_that_a_candidate_has_met_never_come_again(judge: Judge) -> None:
+def test_contents_that_a_candidate_has_met_never_come_again(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        judge._redraws, "_objection", lambda _trial: ""
+    )  # three refusals in a row lead to the first secret
     judge.prepare(Prepare(trial=LARGE_MATRICES, set_index=0, nan=True))
     seen = [judge.memory.inputs[0][0].clone()]
     for _ in range(2):
