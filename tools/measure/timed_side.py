@@ -283,7 +283,7 @@ class TimedCandidate(TimedSide):
             return
         self._give(scalars)
         yield
-        self._give([a.value for a in self.judge.problem.description.signature.args if a.value is not None])
+        self._give(self.judge.problem.description.signature.given_scalars)
 
     def _give(self, scalars: Sequence[float]) -> None:
         self.side.cont()

@@ -180,8 +180,7 @@ class Verification:
             return self._first_run(name) or self._second_run(name)
         self._runner.set_scalars(scalars)
         failure = self._first_run(name) or self._second_run(name)
-        given = [a.value for a in self._judge.problem.description.signature.args if a.value is not None]
-        self._runner.set_scalars(given)
+        self._runner.set_scalars(self._judge.problem.description.signature.given_scalars)
         return failure
 
     def _set_of(self, name: str) -> int:

@@ -78,6 +78,11 @@ class Signature(Record):
         """Return the arguments of these roles, in order."""
         return tuple(a for a in self.args if a.role in roles)
 
+    @property
+    def given_scalars(self) -> tuple[float | int | bool, ...]:
+        """Return the values that scalars usually have, in order."""
+        return tuple(a.value for a in self.args if a.value is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedTrial(Record):

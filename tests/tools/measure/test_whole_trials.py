@@ -26,10 +26,9 @@ class TrialJudge(BusyJudge):
 
     def __init__(self, wrong: str = "") -> None:
         super().__init__(wrong=wrong)
-        args = (SimpleNamespace(value=0.5), SimpleNamespace(value=None))
         self.problem.timed_kinds = KINDS
         self.problem.scalars = {SCALARS: (0.7,)}
-        self.problem.description = SimpleNamespace(signature=SimpleNamespace(args=args))
+        self.problem.description = SimpleNamespace(signature=SimpleNamespace(given_scalars=(0.5,)))
         self.blocks: list[list[str]] = []
 
     def renew(self, request: Renew) -> Renewed:

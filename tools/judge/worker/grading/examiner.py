@@ -210,7 +210,7 @@ class Examiner:
         expected = expected_of(self._reference, inputs, parameters, exact)
         name, differences = f"set_{set_index}", self._grader.differences(outputs, expected)
         if set_index in self._words and self._missing(set_index, expected, differences) is not None:
-            return Trial(name=name, rel_error=_finite(math.inf), gate=0.0, passed=False)
+            return _unwritten(name)
         grade = self._grader.grade(outputs, Case(name, inputs, parameters, expected, dict(own)), differences)
         if not grade.passed:  # by what the classes err on these very contents: a mean of signed numbers may cancel
             outputs_of_torch = self._reference.run(inputs)
@@ -231,7 +231,7 @@ class Examiner:
         case, outputs = self._book.case(name), self._memory.outputs[set_index]
         differences = self._grader.differences(outputs, case.expected)
         if self._missing(set_index, case.expected, differences) is not None:
-            return Trial(name=name, rel_error=_finite(math.inf), gate=0.0, passed=False)
+            return _unwritten(name)
         return _trial(name, self._grader.grade(outputs, case, differences))
 
     # ---------------------------------------------------------------------------------------------------------- grades
@@ -303,6 +303,10 @@ def _trial(name: str, grade: Grade) -> Trial:
         passed=grade.passed,
         nearest=use and replace(use, figure=_finite(use.figure), limit=_finite(use.limit)),
     )
+
+
+def _unwritten(name: str) -> Trial:
+    return Trial(name=name, rel_error=_finite(math.inf), gate=0.0, passed=False)
 
 
 def _finite(value: float) -> float:
