@@ -14,6 +14,7 @@ class Measure(StrEnum):
     """Figures of a comparison that have a limit."""
 
     OUTPUT = "output"  # |o - o64| / |o64 - mean(o64)|
+    WELL_CONDITIONED = "well_conditioned"  # the same of the elements that other last bits move least
     ROW = "row"  # the same of one row
     SMALL_ROW = "small_row"  # |o - o64| / |o64| of a row that is too small for the limit of rows
     ELEMENT = "element"  # |o - o64| / (rms(o64) + |o64|) of one element
@@ -23,6 +24,7 @@ class Measure(StrEnum):
 
 FIGURE_WORDS: Mapping[Measure, str] = {
     Measure.OUTPUT: "error",
+    Measure.WELL_CONDITIONED: "the error of the well-conditioned elements",
     Measure.ROW: "a row's error",
     Measure.SMALL_ROW: "a small row's error",
     Measure.ELEMENT: "an element's error",

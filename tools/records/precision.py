@@ -88,6 +88,9 @@ PLAIN_SCALES = (1.0, 1.37, 1.17, 1.71)
 """... and factors of all terms: where most are alike each addition rounds alike, by what that one number is,
 and of few rows one decides whose largest terms are nearly equal."""
 
+BEYOND_SUMS = 16.0
+"""... and times the limit that knows one way beyond which no other way makes an error up."""
+
 LONGEST_LANE = 1 << 16
 """... and the terms of each lane: who adds more of them has threads, or adds in blocks."""
 
@@ -101,6 +104,16 @@ LAST_BITS_DRAWS = 16
 
 LAST_BITS_REACH = 2.0
 """... and the multiple of an element's furthest draw by which that very element may be off: two steps in one row."""
+
+WELL_CONDITIONED_SHARE = 15 / 16
+"""Share of an output's elements, those that other last bits move least, which are held to a limit of their own where the whole
+output's is beyond the nominal gate: a denominator next to zero leaves few digits of single elements, not of the others."""
+
+PART_SLACK = 4.0
+"""That part's multiple of its own error over the whole output's: of a handful of runs, and of another algorithm."""
+
+FEWEST_CONDITIONED = 256
+"""Elements below which there is no such part: few move as far by chance as by how they are conditioned."""
 
 ROW_NORM_FLOOR = 1e-3
 """A row's error is taken over max(|row - mean(row)|, this x |row|), so that a nearly constant row does not explode."""
@@ -240,6 +253,11 @@ def gate_for(
         row=max(ROW_SLACK[precision] * nominal, multiple * worst.worst_row),
         element=max(ELEMENT_SLACK[precision] * nominal, multiple * worst.worst_element),
     )
+
+
+def part_gate(precision: PrecisionClass, own: float, condition: float = 1.0) -> float:
+    """Return the limit of an output's well-conditioned part, given the most that honest outputs err there."""
+    return max(condition * NOMINAL_GATE[precision], PART_SLACK * OWN_MULTIPLE[precision] * own)
 
 
 def loosest(classes: Iterable[PrecisionClass | None]) -> PrecisionClass | None:

@@ -12,6 +12,7 @@ from ridgeline.tools.judge.worker.finite import has_finite_sum, is_finite
 from ridgeline.tools.judge.worker.grading.compare import compare
 from ridgeline.tools.judge.worker.grading.expected import Expected, expect
 from ridgeline.tools.judge.worker.grading.type_range import within
+from ridgeline.tools.judge.worker.grading.well_conditioned import WellConditioned
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors
 from ridgeline.tools.records.vocabulary import PrecisionClass
@@ -34,6 +35,9 @@ class Case:
     sums: dict[PrecisionClass, EachErrors | None] = field(default_factory=dict)  # None: nothing can be told
     conditions: list[float] = field(default_factory=list)  # each output's condition number; empty: not asked for yet
     plain: list[EachErrors | None] = field(default_factory=list)  # what plain sums lose, by way as far as asked for
+    conditioned: dict[tuple[int, PrecisionClass], WellConditioned | None] = field(
+        default_factory=dict
+    )  # each output's well-conditioned part, by class as far as asked for; None: nothing can be told
     choices: list[tuple[torch.dtype, ...]] = field(
         default_factory=list
     )  # what the reference chooses among: the type of each choice's numbers; empty: not asked for yet

@@ -22,6 +22,7 @@ from ridgeline.tools.judge.worker.grading.class_errors import (
 )
 from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.judge.worker.grading.small_rows import Moved
+from ridgeline.tools.judge.worker.grading.well_conditioned import WellConditioned, well_conditioned
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import range_of_whole
 from ridgeline.tools.judge.worker.inputs.trial_changes import TrialChanges
@@ -266,6 +267,13 @@ class CaseBook:
             for precision in precisions:
                 output = rounded_outputs(self._reference, case, precision)[index]
                 yield Moved(output=output, allowed=LOST_STEADY[precision])
+
+    def well_conditioned(self, case: Case, index: int, precision: PrecisionClass) -> WellConditioned | None:
+        """Return the well-conditioned part of an output in a class, computed once; None where nothing can be told of it."""
+        key = (index, precision)
+        if key not in case.conditioned:
+            case.conditioned[key] = well_conditioned(case.expected[index], self.honest(case, index, (precision,)))
+        return case.conditioned[key]
 
     def own_of(self, name: str, precisions: tuple[PrecisionClass, ...]) -> dict[PrecisionClass, EachErrors | None]:
         """Return these classes' own errors on a case, which is made only for those that are not known yet."""

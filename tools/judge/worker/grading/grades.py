@@ -18,11 +18,12 @@ from ridgeline.tools.judge.worker.grading.class_errors import worst_of
 from ridgeline.tools.judge.worker.grading.compare import Difference, compare
 from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.judge.worker.grading.last_bits import excused
-from ridgeline.tools.judge.worker.grading.plain_sums import PLAIN_WAYS, plain_errors
+from ridgeline.tools.judge.worker.grading.plain_sums import PLAIN_WAYS, plain_errors, plain_outputs
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
 from ridgeline.tools.judge.worker.grading.small_rows import kept_rows
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.precision import (
+    BEYOND_SUMS,
     CRFM_TOLERANCE,
     FEW_ELEMENTS,
     NEARLY_EQUAL,
@@ -37,7 +38,6 @@ from ridgeline.tools.records.precision import (
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
 
 _HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
-_BEYOND_SUMS = 16.0  # times the limit that knows one way of plain sums: no other way makes that up
 _CRFM_GATE = Gate(overall=CRFM_TOLERANCE, row=CRFM_TOLERANCE, element=CRFM_TOLERANCE)
 
 
@@ -132,7 +132,7 @@ class Grader:
 
     def _with_last_bits(self, case: Case, index: int, outputs: Tensors, difference: Difference) -> OutputGrade:
         """Return the grade of an output; of what is left where last bits or equals decide, if it is not right otherwise."""
-        grade, want = self._grade_output(case, index, difference), case.expected[index]
+        grade, want = self._grade_output(case, index, outputs[index], difference), case.expected[index]
         is_held = self._by_crfm[index] or self._accepted[index][-1] is PrecisionClass.FP64
         if grade.passed or difference.invalid_bools or (is_held and not want.is_exact):
             return grade
@@ -140,18 +140,19 @@ class Grader:
         with self._book.running(case) as reference:
             for left in excused(reference, case, index, outputs, is_far=is_far):
                 rest = compare(left, want)
-                found = self._grade_output(case, index, rest)
+                found = self._grade_output(case, index, left, rest)
                 if found.passed:
                     return found
                 if rest.errors.overall > _HOPELESS:
                     break
         return grade
 
-    def _grade_output(self, case: Case, index: int, difference: Difference) -> OutputGrade:
+    def _grade_output(self, case: Case, index: int, output: torch.Tensor, difference: Difference) -> OutputGrade:
         errors = difference.errors
         gate_of = functools.cache(functools.partial(self._gate, case, index, errors))
-        measured = self._classify(index, errors, gate_of)
-        in_class = gate_of(measured).uses(errors) if measured in STRICTEST_FIRST else ()
+        part_of = functools.cache(functools.partial(self._part_use, case, index, output, errors))
+        measured = self._classify(index, errors, gate_of, part_of)
+        in_class = (*gate_of(measured).uses(errors), part_of(measured)) if measured in STRICTEST_FIRST else ()
         if self._by_crfm[index]:
             found = LimitUse(measure=Measure.CRFM, figure=difference.crfm, limit=CRFM_TOLERANCE)
             return OutputGrade(
@@ -160,17 +161,26 @@ class Grader:
                 passed=found.is_within,
                 nearest=nearest_limit(found, *in_class),
             )
-        gate, loosest = gate_of(self._accepted[index][-1]), strictness(self._accepted[index][-1])
+        last = self._accepted[index][-1]
+        gate = gate_of(last)
         is_exact = measured is PrecisionClass.EXACT
-        passed = is_exact or (measured is not None and strictness(measured) <= loosest)
+        passed = is_exact or (measured is not None and strictness(measured) <= strictness(last))
+        if not passed:
+            in_class = (*gate.uses(errors), part_of(last) if gate.admits(errors) else None)
         return OutputGrade(
             measured=measured,
             gate=gate,
             passed=passed,
-            nearest=None if is_exact else nearest_limit(*(in_class if passed else gate.uses(errors))),
+            nearest=None if is_exact else nearest_limit(*in_class),
         )
 
-    def _classify(self, index: int, errors: Errors, gate_of: Callable[[PrecisionClass], Gate]) -> PrecisionClass | None:
+    def _classify(
+        self,
+        index: int,
+        errors: Errors,
+        gate_of: Callable[[PrecisionClass], Gate],
+        part_of: Callable[[PrecisionClass], LimitUse | None],
+    ) -> PrecisionClass | None:
         if errors.overall == 0.0 and errors.worst_element == 0.0:
             return PrecisionClass.EXACT
         accepted = self._accepted[index]
@@ -179,8 +189,34 @@ class Grader:
             if errors.overall > _HOPELESS and strictness(precision) > strictness(accepted[-1]):
                 return None
             if gate_of(precision).admits(errors):
-                return precision
+                part = part_of(precision)
+                if part is None or part.is_within:
+                    return precision
         return None
+
+    def _part_use(
+        self, case: Case, index: int, output: torch.Tensor, errors: Errors, precision: PrecisionClass
+    ) -> LimitUse | None:
+        """Return how far an output's well-conditioned part is off; None where the nominal gate holds for all of it anyway.
+
+        The 1e-2 rule asks for no more than itself, nor can anything be told of a few elements.
+        """
+        if errors.overall <= NOMINAL_GATE[precision] or self._by_crfm[index]:
+            return None
+        part = self._book.well_conditioned(case, index, precision)
+        if part is None:
+            return None
+        want = case.expected[index]
+        condition = self._book.condition_of(case, index) if want.spread < NEARLY_EQUAL * want.norm else 1.0
+
+        def lost_by_plain_sums(way: int) -> float | None:
+            if way == len(PLAIN_WAYS) or precision is PrecisionClass.FP64:
+                return None
+            with self._book.running(case) as reference:
+                outputs = plain_outputs(reference, case, PLAIN_WAYS[way])
+            return None if outputs is None else part.error(outputs[index])
+
+        return part.use(output, precision, condition, lost_by_plain_sums)
 
     def _gate(self, case: Case, index: int, errors: Errors, precision: PrecisionClass) -> Gate:
         """Return an output's limits in a class; all 0 where it cannot hold these numbers.
@@ -205,7 +241,7 @@ class Grader:
                 found = self._plain_errors(case, way)
                 own = worst_of(own, found)
                 gate = gate_of(own[index])
-                if found is None or not gate.is_near(errors) or errors.overall > _BEYOND_SUMS * gate.overall:
+                if found is None or not gate.is_near(errors) or errors.overall > BEYOND_SUMS * gate.overall:
                     break
         if is_few or not gate.is_nearly_used_up(errors):
             return gate

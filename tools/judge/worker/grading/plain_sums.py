@@ -15,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ridgeline.tools.errors import BadReferenceError
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, worst_of
 from ridgeline.tools.judge.worker.grading.lanes import Lanes, running_sum
@@ -33,20 +34,25 @@ def plain_errors(reference: Reference, case: Case, ways: Sequence[Lanes] = PLAIN
     group, batch and instance norms are so, attention by its products, and Fourier transforms by their definition. That is of
     a CPU: a GPU's kernels add in trees, as PyTorch does.
     """
-    if any(not each.is_cpu for each in case.inputs):
-        return None
     found: list[EachErrors] = []
     for lanes in ways:
-        try:
-            with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), PlainSums(lanes):
-                outputs = reference.run_double(case.inputs, case.parameters)
-        except BadReferenceError:
-            return None
-        errors = floating_errors(outputs, case)
+        outputs = plain_outputs(reference, case, lanes)
+        errors = None if outputs is None else floating_errors(outputs, case)
         if errors is None:
             return None
         found.append(errors)
     return worst_of(*found)
+
+
+def plain_outputs(reference: Reference, case: Case, lanes: Lanes) -> Tensors | None:
+    """Return a case's outputs in float64 but for sums, which are plain; None on a GPU and where the reference refuses that."""
+    if any(not each.is_cpu for each in case.inputs):
+        return None
+    try:
+        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), PlainSums(lanes):
+            return reference.run_double(case.inputs, case.parameters)
+    except BadReferenceError:
+        return None
 
 
 class PlainSums(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there
