@@ -23,7 +23,7 @@ from ridgeline.tools.judge.worker.grading.case import (
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.compare import Difference, compare
 from ridgeline.tools.judge.worker.grading.error_map import map_errors
-from ridgeline.tools.judge.worker.grading.expected import Expected, expect
+from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.judge.worker.grading.grades import Grade, Grader
 from ridgeline.tools.judge.worker.grading.narrowing import computed_dtypes
 from ridgeline.tools.judge.worker.grading.poison import (
@@ -190,9 +190,9 @@ class Examiner:
         if missing is not None:
             self._snapshot = tuple(map(copied_bits, outputs))
             return missing
-        differences = [compare(o, expect(s.clone())) for o, s in zip(outputs, self._snapshot, strict=True)]
-        worst = max(d.errors.overall for d in differences)
-        return Different(difference=min(worst, UNBOUNDED), graded=self._graded(case, outputs))
+        graded = self._graded(case, outputs)
+        difference = self._grader.repeat_difference(outputs, self._snapshot, case)
+        return Different(difference=min(difference, UNBOUNDED), graded=graded)
 
     def changed(self, set_index: int) -> bool:
         """Return whether a set's outputs differ from the copy kept by `examine`, in any bit."""

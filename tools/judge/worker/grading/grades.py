@@ -6,6 +6,7 @@ A statistic that loses most of its digits says nothing of the product beside it,
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import worst_of
 from ridgeline.tools.judge.worker.grading.compare import Difference, compare
-from ridgeline.tools.judge.worker.grading.expected import Expected
+from ridgeline.tools.judge.worker.grading.expected import Expected, expect
 from ridgeline.tools.judge.worker.grading.last_bits import excused
 from ridgeline.tools.judge.worker.grading.plain_sums import PLAIN_WAYS, plain_errors, plain_outputs
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
@@ -115,6 +116,18 @@ class Grader:
             lost=found[index].lost,
         )
 
+    def repeat_difference(self, outputs: Tensors, earlier: Tensors, case: Case) -> float:
+        """Return how far a second run's outputs are from the first one's, the worst of all: both are right.
+
+        Of an output whose well-conditioned part was asked for that part counts: the others may be another one's luck each time.
+        """
+        found = []
+        for index, (output, other) in enumerate(zip(outputs, earlier, strict=True)):
+            part = case.conditioned.get((index, self._accepted[index][-1]))
+            whole = compare(output, expect(other.clone())).errors.overall
+            found.append(whole if part is None else min(whole, part.apart(output, other)))
+        return max(found)
+
     def _with_small_rows(self, case: Case, index: int, output: torch.Tensor, grade: OutputGrade) -> OutputGrade:
         """Return the grade of an output that is right so far, by how it keeps rows too small for the limit of rows.
 
@@ -133,8 +146,12 @@ class Grader:
     def _with_last_bits(self, case: Case, index: int, outputs: Tensors, difference: Difference) -> OutputGrade:
         """Return the grade of an output; of what is left where last bits or equals decide, if it is not right otherwise."""
         grade, want = self._grade_output(case, index, outputs[index], difference), case.expected[index]
-        is_held = self._by_crfm[index] or self._accepted[index][-1] is PrecisionClass.FP64
-        if grade.passed or difference.invalid_bools or (is_held and not want.is_exact):
+        if grade.passed or difference.invalid_bools or (self._by_crfm[index] and not want.is_exact):
+            return grade
+        beside = self._beside_badly_conditioned(case, index, outputs[index], difference.errors)
+        if beside is not None and beside.passed:
+            return beside
+        if self._accepted[index][-1] is PrecisionClass.FP64 and not want.is_exact:
             return grade
         is_far = difference.errors.overall > _HOPELESS
         with self._book.running(case) as reference:
@@ -146,6 +163,22 @@ class Grader:
                 if rest.errors.overall > _HOPELESS:
                     break
         return grade
+
+    def _beside_badly_conditioned(
+        self, case: Case, index: int, output: torch.Tensor, errors: Errors
+    ) -> OutputGrade | None:
+        """Return the grade of an output that is wrong, but for what other last bits do to each badly conditioned element.
+
+        Which of thousands of quotients is the largest, and how far it is off, is luck in every kernel. None where the others
+        are wrong by themselves, or nothing is known of them.
+        """
+        last, want = self._accepted[index][-1], case.expected[index]
+        use = None if want.is_exact or math.isinf(errors.overall) else self._part_use(case, index, output, errors, last)
+        part = self._book.well_conditioned(case, index, last) if use is not None and use.is_within else None
+        if part is None:
+            return None
+        left = part.without_the_others(output, want, self._book.moved(case, index, last))
+        return self._grade_output(case, index, left, compare(left, want))
 
     def _grade_output(self, case: Case, index: int, output: torch.Tensor, difference: Difference) -> OutputGrade:
         errors = difference.errors

@@ -16,7 +16,13 @@ import torch
 from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.judge.worker.grading.small_rows import Moved
 from ridgeline.tools.records.error_map import LimitUse, Measure
-from ridgeline.tools.records.precision import BEYOND_SUMS, FEWEST_CONDITIONED, WELL_CONDITIONED_SHARE, part_gate
+from ridgeline.tools.records.precision import (
+    BEYOND_SUMS,
+    FEWEST_CONDITIONED,
+    LAST_BITS_REACH,
+    WELL_CONDITIONED_SHARE,
+    part_gate,
+)
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 _MOST_ELEMENTS = 1 << 24
@@ -35,8 +41,37 @@ class WellConditioned:
 
     def error(self, output: torch.Tensor) -> float:
         """Return |o - o64| / |o64 - mean(o64)| over the part, of an output of the same shape; numbers alone count."""
-        apart = output.detach().reshape(-1)[self.places][self.chosen].double() - self.want
-        return float(torch.linalg.vector_norm(apart.nan_to_num_(0.0, 0.0, 0.0))) / self.scale
+        return self._over_scale(self._of(output) - self.want)
+
+    def apart(self, output: torch.Tensor, other: torch.Tensor) -> float:
+        """Return |o - o'| / |o64 - mean(o64)| of two outputs, over the part; numbers alone count."""
+        return self._over_scale(self._of(output) - self._of(other))
+
+    def _of(self, output: torch.Tensor) -> torch.Tensor:
+        return output.detach().reshape(-1)[self.places][self.chosen].double()
+
+    def _over_scale(self, apart: torch.Tensor) -> float:
+        return float(torch.linalg.vector_norm(apart.nan_to_num(0.0, 0.0, 0.0))) / self.scale
+
+    def without_the_others(
+        self, output: torch.Tensor, expected: Expected, moved: Iterable[torch.Tensor]
+    ) -> torch.Tensor:
+        """Return an output in float64, nearer to the expected one in each other element by as much as moved ones reach there.
+
+        A number may be as far off as twice the furthest of them at that very place, as where last bits decide on a jump. Of
+        an output of which only some elements were looked at nothing is known of the others: it stays as it is.
+        """
+        want, reached = expected.values.reshape(-1), torch.zeros_like(self.chosen, dtype=torch.float64)
+        if len(want) != len(self.chosen):
+            return output
+        for each in moved:
+            apart = (each.reshape(-1).double() - want).abs_().nan_to_num_(0.0, 0.0, 0.0)
+            reached = torch.maximum(reached, apart, out=reached)
+        given = output.detach().reshape(-1).double()
+        apart = given - want
+        nearer = want + torch.copysign((apart.abs() - LAST_BITS_REACH * reached).clamp_(min=0.0), apart)
+        stays = self.chosen | ~torch.isfinite(apart)
+        return torch.where(stays, given, nearer).reshape(expected.values.shape)
 
     def use(
         self, output: torch.Tensor, precision: PrecisionClass, condition: float, plain: Callable[[int], float | None]

@@ -61,6 +61,37 @@ def test_without_that_part_the_whole_limits_would_let_it_pass(judged: Judged) ->
     assert grade.gate.admits(grade.errors) and not grade.passed
 
 
+def off_at_the_largest(judged: Judged, factor: float) -> torch.Tensor:
+    """Return PyTorch's output, at its largest element off by this x the furthest that other last bits move that element."""
+    case = judged.book.case("nominal_0")
+    want = case.expected[0].values
+    place = tuple(int(i[0]) for i in (want.abs() == want.abs().max()).nonzero(as_tuple=True))
+    moves = [float((each - want).abs()[place]) for each in judged.book.moved(case, 0, FP32)]
+    output = judged.reference.run(case.inputs)[0].double()
+    output[place] = want[place] + factor * max(moves)
+    return output
+
+
+def test_the_largest_element_may_be_as_far_off_as_twice_what_other_last_bits_do_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judged = Judged("x, w", f"torch.randn(256, {FEATURES}), torch.randn({FEATURES}, 256)", "return torch.tan(x @ w)")
+    assert grade_of(judged, off_at_the_largest(judged, 1.9)).passed
+    assert not grade_of(judged, off_at_the_largest(judged, 2000.0)).passed
+    monkeypatch.setattr(judged.examiner._grader, "_beside_badly_conditioned", lambda *_: None)
+    assert not grade_of(judged, off_at_the_largest(judged, 1.9)).passed, "its limit alone would refuse it"
+
+
+def test_of_two_runs_the_well_conditioned_elements_have_to_be_alike(judged: Judged) -> None:
+    case = judged.book.case("nominal_0")
+    output = judged.reference.run(case.inputs)[0]
+    other = torch.where(output.abs() == output.abs().max(), 1.1 * output, output)
+    judged.book.well_conditioned(case, 0, FP32)
+    grader = judged.examiner._grader
+    assert grader.repeat_difference((other,), (output,), case) == 0.0
+    assert grader.repeat_difference((output + 1,), (output,), case) > NOMINAL_GATE[FP32]
+
+
 def test_a_verdict_names_the_part_and_its_limit(judged: Judged) -> None:
     case = judged.book.case("nominal_0")
     grade = grade_of(judged, coarse(*case.inputs))
