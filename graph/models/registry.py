@@ -162,6 +162,10 @@ def _check_form(name: str, provider: str, model: str) -> None:
     if provider and not model and word in known:
         example = f"such as {word}:o3" if word == "openai" else "with the name that its provider gives it"
         raise ModelError(f"model {name!r}: names a provider and no model; write {word}:NAME, {example}")
+    asked, mark, suffix = model.partition("?")
+    if mark:
+        meant = f"{provider}:{asked}{BATCH_SUFFIX}"
+        raise ModelError(f"model {name!r}: no model's name ends in ?{suffix}; did you mean {meant}?")
     if not provider and model:
         raise ModelError(f"model {name!r}: names no provider; write provider:{model}, as in openai:o3")
     if not provider or not model:

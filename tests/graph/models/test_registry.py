@@ -240,6 +240,8 @@ def test_unreadable_name_says_how_to_write_one(name: str) -> None:
         ("Mailbox:me", r"did you mean mailbox:me\?$"),
         ("mailbox?batch", r"did you mean mailbox\?$"),
         ("agent:x", "--model mailbox, or mailbox:NAME$"),
+        ("openai:o3?bach", r"'openai:o3\?bach': no model's name ends in \?bach; did you mean openai:o3\?batch\?$"),
+        ("openai:o3?batch?batch", r"did you mean openai:o3\?batch\?$"),
         ("openai", "'openai': names a provider and no model; write openai:NAME, such as openai:o3$"),
         ("openai:", "names a provider and no model; write openai:NAME, such as openai:o3$"),
         ("anthropic:@http://localhost:1", "names a provider and no model; write anthropic:NAME, with the name that"),
