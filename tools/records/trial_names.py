@@ -24,6 +24,8 @@ CROWDED = "crowded"
 CROWDED_HIGH = "crowded_high"
 """The trial in which most numbers of an input are its largest; only where there are inputs that may be so."""
 CROWDS = (CROWDED, CROWDED_HIGH)
+MOVED_COPY = "moved_copy"
+"""The trial in which inputs of one form are nearly copies of the first of them, moved; only where there are such."""
 NEAR_ONE = "near_one"
 """The trial whose numbers are near one in size; only where much of a nominal output vanishes beside the rest of its row."""
 ORDER_ONE = "order_one"
@@ -77,7 +79,7 @@ ALONE = "alone"
 """A trial `alone_NAME` differs from its base in one argument; `alone_1`, `alone_2`, … in a share of many arguments."""
 SCALARS = "scalars"
 """The trial in which floating-point scalars have other values of their size; only where there are such."""
-TIMED = (*(trial for trial in SIZED if trial not in SILENT), NEAR_ONE, SCALARS)
+TIMED = (*(trial for trial in SIZED if trial not in SILENT), NEAR_ONE, MOVED_COPY, SCALARS)
 """The trials that timed blocks meet as they are, since no timed set and no block's parameters are of their kind otherwise."""
 SIGNED = ("mixed_signs", "few_signs", "opposite_signs")
 """The trials in which arguments of one sign have other signs; only where there are such."""

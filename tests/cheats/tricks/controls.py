@@ -52,6 +52,8 @@ TRICKS: tuple[Trick, ...] = (
           "nothing: it must pass", c("settled_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a series over products, some of which are next to zero", "nothing: it must pass",
           c("conditioned_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of edit distances, whose sequences may be moved copies", "nothing: it must pass",
+          c("aligned_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a ring of resonators, most of whose inputs may be zero", "nothing: it must pass",
           c("silent_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a reservoir's state, and of walks with restart",

@@ -26,6 +26,7 @@ from ridgeline.tools.records.trial_names import (
     ALONE,
     APART,
     CROWDS,
+    MOVED_COPY,
     NEAR_ONE,
     NOMINAL,
     ORDER_ONE,
@@ -221,6 +222,7 @@ def test_the_deadline_knows_the_least_and_the_most_trials_of_a_reference() -> No
     further = (
         APART,
         *CROWDS,
+        MOVED_COPY,
         NEAR_ONE,
         ORDER_ONE,
         *SIZED,

@@ -8,7 +8,7 @@ from tests.tools.judge.worker.made import loading
 
 from ridgeline.tools.judge.messages import Check, LeaveOut, Prepare, Renew
 from ridgeline.tools.judge.worker.judge import Judge
-from ridgeline.tools.records.trial_names import LARGE_MATRICES, SILENT, as_kind
+from ridgeline.tools.records.trial_names import LARGE_MATRICES, MOVED_COPY, SILENT, as_kind
 
 ROUNDS = 100
 SOURCE = f"""
@@ -105,3 +105,20 @@ def test_a_trial_that_the_reference_refuses_by_then_is_left_out(judge: Judge, mo
     judge.renew(Renew(wanted=(KIND,), calls=1))
     monkeypatch.setattr(judge, "_refused_now", lambda: {KIND: "ValueError"})
     assert KIND not in judge.leave_out(LeaveOut()).timed_kinds
+
+
+def test_moved_copies_come_in_a_timed_block_drawn_anew() -> None:
+    lags = "torch.stack([(x * y.roll(lag, 1)).sum(1) for lag in range(LAGS)]).amax(0)"
+    source = SOURCE.replace("[torch.randn(16, 32)]", "[torch.randn(16, 64), torch.randn(16, 64)]")
+    head, _, rest = source.partition("    def forward(self, x):")
+    of_pair = f"{head}    def forward(self, x, y):\n        return {lags}\n\n\n{rest[rest.index('def get_inputs') :]}"
+    judge = Judge(loading(of_pair.replace("LAGS", "64"), "00" * 16))
+    kind, drawn = as_kind(MOVED_COPY), []
+    assert kind in judge.loaded().timed_kinds
+    for _ in range(2):
+        [index] = judge.renew(Renew(wanted=(kind,), calls=1)).trial_sets
+        x, y = judge.memory.inputs[index]
+        likeness = torch.stack([torch.cosine_similarity(x.roll(lag, 1), y, 1) for lag in range(16, 49)]).amax(0)
+        assert int((likeness > 0.9).sum()) >= 8
+        drawn.append(x.clone())
+    assert not torch.equal(*drawn)

@@ -15,15 +15,16 @@ from ridgeline.tools.errors import DeviceLostError, ProblemError, without_name
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.domain.crowded_inputs import CrowdedInputs
 from ridgeline.tools.judge.worker.domain.effects import is_read
+from ridgeline.tools.judge.worker.domain.moved_copies import settle_copies
+from ridgeline.tools.judge.worker.domain.near_one import settle_power
 from ridgeline.tools.judge.worker.domain.objections import LOST, OUTSIDE
 from ridgeline.tools.judge.worker.domain.other_inputs import OtherInputs
 from ridgeline.tools.judge.worker.domain.other_parameters import OtherParameters
-from ridgeline.tools.judge.worker.domain.scalars import taken_scalars
+from ridgeline.tools.judge.worker.domain.scalars import other_scalar, taken_scalars
 from ridgeline.tools.judge.worker.domain.sign_trials import SignTrials, objection_to_signs
 from ridgeline.tools.judge.worker.domain.sized_trials import SizedTrials
 from ridgeline.tools.judge.worker.grading.case import Case, are_finite, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.vanishing import vanishes
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
@@ -34,7 +35,7 @@ from ridgeline.tools.records.trial_names import (
     BLOCKED,
     CROWDS,
     GIVEN,
-    NEAR_ONE,
+    MOVED_COPY,
     NOMINAL,
     ORDER_ONE,
     SCALARS,
@@ -49,8 +50,6 @@ T = TypeVar("T")
 _MIXTURES = "mixtures"
 _MOST_ALONE = 6
 """Trials in which an argument alone changes; more arguments than that share them. Blocks change any single one."""
-_POWERS = (0.25, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-10)
-"""Powers that bring inputs near one in size: products of 4000 normal numbers to the power 1/256 are some 1e-4."""
 _CONSTANT = "its values are a mask or indices, and are always these"
 _SCALAR_KEPT = "it is a whole number or a flag, part of a module's form, or the reference takes no other value"
 
@@ -108,7 +107,8 @@ class Domain:
         there_are = (*TRANSFORMED, APART) if source.may_be_apart else TRANSFORMED
         transformed = [n for n in there_are if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
-        transformed += self._settle_powers()
+        transformed += self._settle_copies()
+        transformed += settle_power(source, book, self._objection_to)
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
         transformed += self._sized.settle(transformed)
         ordered = self._tweaks_first(transformed)
@@ -176,18 +176,11 @@ class Domain:
         self.skipped |= inputs.settle()
         return bool(self._source.crowds.get(trial))
 
-    def _settle_powers(self) -> list[str]:
-        """Return the trial `near_one` where much of an output vanishes without it; its power is the largest that mends that."""
-        if not any(vanishes(e) for e in self._book.case(NOMINAL[0]).expected):
-            return []
-        for power in _POWERS:
-            self._source.power = power
-            self._book.forget(NEAR_ONE)
-            why = self._objection_to(NEAR_ONE, f"{NEAR_ONE}, to the power {power:g}")
-            if not why and not any(vanishes(e) for e in self._book.case(NEAR_ONE).expected):
-                return [NEAR_ONE]
-        self._book.forget(NEAR_ONE)
-        return []
+    def _settle_copies(self) -> list[str]:
+        """Find out which inputs may be moved copies of others, name the others of their form, and return the trial, if any."""
+        names = self._reference.input_names
+        self.skipped |= settle_copies(self._source, self._book, names, self._objection_to)
+        return [MOVED_COPY] if self._source.copied else []
 
     # ------------------------------------------------------------------------------------------------------- mixtures
 
@@ -246,7 +239,8 @@ class Domain:
     def _settle_scalars(self, *, varies: bool) -> bool:
         """Find out which scalars may have other values, name the others, and return whether any may."""
         given, names = tuple(self._reference.scalars), self.scalar_names
-        wanted = tuple(self._source.other_scalar(i, s) if varies else s for i, s in enumerate(given))
+        rng = self._source.rng
+        wanted = tuple(other_scalar(s, rng(f"scalar:{i}")) if varies else s for i, s in enumerate(given))
         taken = taken_scalars(given, wanted, names, self._refuses_scalars)
         self._note_scalars(taken)
         kept = [n for n, was, now in zip(names, given, taken, strict=True) if repr(was) == repr(now)]
@@ -325,7 +319,7 @@ class Domain:
 
     def _objection_to_case(self, case: Case) -> str:
         """Return why a case that is finite is refused all the same, "" when it is not."""
-        if case.name in self._book.changes.signed or case.name in CROWDS:
+        if case.name in self._book.changes.signed or case.name in (*CROWDS, MOVED_COPY):
             return objection_to_signs(self._reference, self._book, case, self._non_finite_as_given)
         return self._sized.objection_to(case) if case.name in SIZED else ""
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Callable, Sequence
 
 from ridgeline.tools.judge.worker.call_form import Scalar
+from ridgeline.tools.judge.worker.inputs.parameters import SMALL
 
+_LEAST_SCALAR = 0.5  # of a scalar's own value, or of 1: other values are within the range that it shows
 _TOGETHER = "other scalars"
 
 Scalars = tuple[Scalar, ...]
 Refuses = Callable[[Scalars, str], bool]
 """Says whether the reference refuses these scalars; the words name the attempt."""
+
+
+def other_scalar(value: Scalar, rng: random.Random) -> Scalar:
+    """Return another value for a floating-point scalar within its own range, or of order one; any other as it is."""
+    if not isinstance(value, float) or not math.isfinite(value):
+        return value
+    factor = rng.uniform(_LEAST_SCALAR, 1 - _LEAST_SCALAR / 4)
+    size = abs(value) if abs(value) > SMALL else 1.0
+    return math.copysign(factor * size, value)
 
 
 def taken_scalars(given: Scalars, wanted: Scalars, names: Sequence[str], refuses: Refuses) -> Scalars:

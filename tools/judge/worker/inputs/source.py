@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
 
-from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.inputs.crowds import ways_to_crowd
 from ridgeline.tools.judge.worker.inputs.distributions import Distributed, SetKind, Traits
@@ -30,7 +29,8 @@ from ridgeline.tools.judge.worker.inputs.lifts import (
     may_link_rows,
     near_their_rows,
 )
-from ridgeline.tools.judge.worker.inputs.parameters import SMALL, ParameterSource
+from ridgeline.tools.judge.worker.inputs.moved_copies import with_copies
+from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
 from ridgeline.tools.judge.worker.inputs.structure import in_order, range_of_whole
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
@@ -59,7 +59,6 @@ from ridgeline.tools.records.vocabulary import DeviceKind
 
 ArgumentKey = int | str
 """An input tensor by its position, a parameter or buffer by its name."""
-_LEAST_SCALAR = 0.5  # of a scalar's own value, or of 1: other values are within the range that it shows
 _DRAWS_S = 0.1  # where integers differ between draws, every set gets its own draw if all take no longer; else a choice
 
 
@@ -95,6 +94,8 @@ class SecretSource:
         self._traits = tuple(Traits.of(t, form.order) for t, form in zip(first, self._forms, strict=True))
         self.crowds: dict[str, Mapping[int, Way]] = {}
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
+        self.copied: Mapping[int, int] = {}
+        """The input that each copy in the trial `moved_copy` is made of; none until it is known which may be one."""
         self.power = 1.0
         """The power of the trial `near_one`; 1 until it is known which one the reference takes."""
         self.sizes: dict[str, float] = {}
@@ -122,14 +123,6 @@ class SecretSource:
     def shuffled(self, arguments: Sequence[ArgumentKey], label: str) -> list[ArgumentKey]:
         """Return the arguments in a secret order."""
         return [arguments[i] for i in torch.randperm(len(arguments), generator=self._cpu_generator(label)).tolist()]
-
-    def other_scalar(self, index: int, value: Scalar) -> Scalar:
-        """Return another value for a floating-point scalar within its own range, or of order one; any other as it is."""
-        if not isinstance(value, float) or not math.isfinite(value):
-            return value
-        factor = self.rng(f"scalar:{index}").uniform(_LEAST_SCALAR, 1 - _LEAST_SCALAR / 4)
-        size = abs(value) if abs(value) > SMALL else 1.0
-        return math.copysign(factor * size, value)
 
     # ----------------------------------------------------------------------------------------------------------- draws
 
@@ -225,6 +218,10 @@ class SecretSource:
         whole_first = sorted(indices, key=lambda i: not self._forms[i].is_whole)
         found = {i: ways_to_crowd(trial, inputs[i], is_alike=self._forms[i].is_alike) for i in whole_first}
         return {i: ways for i, ways in found.items() if ways}
+
+    def moved_copies(self, label: str) -> Tensors:
+        """Return inputs of which some are nearly copies of others, moved along one of their dimensions."""
+        return with_copies(self.nominal(label), self.copied, self._generator(label + ":copies"))
 
     def _transformed(self, transform: Way, label: str) -> Tensors:
         generator = self._generator(label + ":transform")
