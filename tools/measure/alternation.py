@@ -35,6 +35,8 @@ from ridgeline.tools.records.finding import faults_of
 
 _COVERED_SHARE = 1 / 4
 """Share of the pairs of blocks before which kinds of contents that are due are asked for; at the end all of them are."""
+_TRIALS_SHARE = 3 / 4
+"""... and whole trials, while some are due."""
 
 
 def planner_of(judge: JudgeProcess, block_s: float, *sides: TimedSide) -> BlockPlanner:
@@ -134,15 +136,17 @@ class AlternatingRun:
     def expect_every_kind(self) -> None:
         """Grade outputs on the kinds of contents that no other block had, or too few of them: see coverage.py."""
         for timed, other in self._candidates():
-            while timed.coverage.due():
-                self._cover(timed, other)
+            while due := timed.coverage.due():
+                self._cover(timed, other, self._one_of(timed.coverage.due_trials()) or due)
 
-    def _cover(self, timed: TimedCandidate, other: TimedSide) -> None:
-        """Run a block of kinds of contents that are due; it does not count."""
-        before = timed.coverage.due()
-        graded = timed.coverage.count(before)
-        self._block(timed, other, self.planner.count(), BlockKind.EXTRA, wanted=before)
-        if timed.coverage.count(before) == graded:
+    def _one_of(self, trials: tuple[str, ...]) -> tuple[str, ...]:
+        return (self.inspector.rng.choice(trials),) if trials else ()
+
+    def _cover(self, timed: TimedCandidate, other: TimedSide, wanted: tuple[str, ...]) -> None:
+        """Run a block of wanted kinds of contents; it does not count."""
+        graded = timed.coverage.count(wanted)
+        self._block(timed, other, self.planner.count(), BlockKind.EXTRA, wanted=wanted)
+        if timed.coverage.count(wanted) == graded:
             raise EngineError("the judge gives no set the contents that it was asked for")
 
     def expect_fresh(self) -> None:
@@ -170,8 +174,11 @@ class AlternatingRun:
             if len(timed.singles) < SINGLES and self.inspector.rng.random() < 1 / 2:
                 self._block(timed, other, 1, BlockKind.SINGLE)
         for timed, other in self._candidates():
-            if timed.blocks and timed.coverage.due() and self.inspector.rng.random() < _COVERED_SHARE:
-                self._cover(timed, other)
+            trials, due = timed.coverage.due_trials(), timed.coverage.due()
+            if timed.blocks and trials and self.inspector.rng.random() < _TRIALS_SHARE:
+                self._cover(timed, other, self._one_of(trials))
+            elif timed.blocks and due and self.inspector.rng.random() < _COVERED_SHARE:
+                self._cover(timed, other, due)
         for blocks, other in self._changing:
             if blocks.timed.blocks and self.inspector.rng.random() < 1 / 2:
                 self._look(blocks, other, blocks.n_changed + 1)

@@ -3,7 +3,8 @@
 Chance decides which kinds the blocks that count have. The machine's load decides how many calls a block has. A kernel
 could leave work out on a kind that nobody grades. So a measurement asks for each kind that it has not met, in blocks that
 do not count. What one set may not show is asked for several times: a mask or a length may hide its few large numbers. Whole
-trials are asked for once each, drawn anew: what only larger weights show may be left out once the trials are over.
+trials are asked for once each, drawn anew, in a secret order from the first pair of blocks on: what only larger weights show
+may be left out once the trials are over, and a kernel that leaves it out for a while meets one of them then.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ class Coverage:
         """Return the kinds that were graded too rarely, each as often as it is missing, the rarest first."""
         missing = [kind for kind in self.kinds for _ in range(self._least_of(kind) - self.graded[kind])]
         return tuple(sorted(missing, key=lambda kind: self.graded[kind]))
+
+    def due_trials(self) -> tuple[str, ...]:
+        """Return the whole trials that are still to come: chance gives no set one of them."""
+        return tuple(kind for kind in self.due() if trial_of_kind(kind))
 
     def _least_of(self, kind: str) -> int:
         return 1 if trial_of_kind(kind) else max(self.least, _OFTEN.get(kind, 0))

@@ -99,8 +99,9 @@ LAST_BITS = 2.0**-20
 float32. An element that moves as far as a whole step so may lie on either side of the boundary; one in tf32 is 2^8 times
 further off."""
 
-LAST_BITS_DRAWS = 16
-"""... and as many draws: one of three moves an element that honest kernels move to the other side, so 0.1 % are missed."""
+LAST_BITS_DRAWS = 32
+"""... and as many draws, half of them further from zero: of either half one of three moves an element that honest kernels
+move to the other side, so 0.1 % are missed."""
 
 LAST_BITS_REACH = 2.0
 """... and the multiple of an element's furthest draw by which that very element may be off: two steps in one row."""
@@ -111,6 +112,9 @@ output's is beyond the nominal gate: a denominator next to zero leaves few digit
 
 PART_SLACK = 4.0
 """That part's multiple of its own error over the whole output's: of a handful of runs, and of another algorithm."""
+
+MOVED_DRAWS = 16
+"""Draws of operands with other last bits that tell how far each other element may be off."""
 
 FEWEST_CONDITIONED = 256
 """Elements below which there is no such part: few move as far by chance as by how they are conditioned."""

@@ -20,7 +20,7 @@ from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timed_side import TimedCandidate, TimedSide
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.trial_names import OUTLIERS
+from ridgeline.tools.records.trial_names import LARGE_INPUTS, LARGE_VECTORS, NEAR_ONE, OUTLIERS, as_kind
 from ridgeline.tools.runner.loop_time import LoopTime
 
 KINDS = (OUTLIERS, "mixed_signs", "parameter:mixed_signs")
@@ -139,3 +139,16 @@ def test_the_kind_that_was_graded_least_is_due_first_and_chosen_first() -> None:
     assert coverage.rarest({3: "outliers", 7: "mixed_signs"}, random.Random(1)) == 7
     coverage.note((5, 6), {}, "parameter:mixed_signs")
     assert coverage.due() == ("mixed_signs",) * 2 + (OUTLIERS,) * 2
+
+
+def test_whole_trials_come_from_the_first_blocks_on_in_a_secret_order() -> None:
+    trials = tuple(as_kind(trial) for trial in (LARGE_INPUTS, LARGE_VECTORS, NEAR_ONE))
+    firsts: set[str] = set()
+    for _ in range(12):
+        judge = BusyJudge()
+        judge.problem.timed_kinds, judge.problem.scalars = (*trials, *KINDS), {}
+        measured, ours = run(judge)
+        measured.alternate()
+        assert not ours.coverage.due_trials(), "eight pairs of blocks are enough for three"
+        firsts.add(next(kind for kind in judge.graded if kind in trials))
+    assert len(firsts) > 1

@@ -18,6 +18,8 @@ _EVICTING_BYTES = 256 << 20
 _CPU_KEPT_SHARE = 8
 _GPU_KEPT_SHARE = 3
 """Trials are kept within memory / this."""
+_GPU_SPARE_SETS = 6
+"""... and leave room for as many sets beside all that is known: for the reference in float64, and a runner's own outputs."""
 _WITHOUT_GRAPHS = {"max-autotune": "max-autotune-no-cudagraphs"}
 _CUDA_SUCCESS, _CUDA_NOT_SUPPORTED = 0, 801  # a GPU before Ampere sets no lines aside
 
@@ -41,8 +43,8 @@ class JudgeDevice:
         """Return new memory that this process writes and a runner maps."""
         return FileRegion(name, size_bytes, writable_by_runner=writable_by_runner)
 
-    def kept_bytes(self, memory_bytes: int, *, taken_bytes: int) -> int:
-        """Return how much of the memory may hold trials; sets and grading take `taken_bytes` of it."""
+    def kept_bytes(self, memory_bytes: int, *, taken_bytes: int, set_bytes: int) -> int:
+        """Return how much of the memory may hold trials; all sets take `taken_bytes` of it, one of them `set_bytes`."""
         return memory_bytes // _CPU_KEPT_SHARE
 
     def compile_option(self, mode: ReferenceMode) -> str:
@@ -111,8 +113,9 @@ class Cuda(JudgeDevice):
     def region(self, name: str, size_bytes: int, *, writable_by_runner: bool) -> ArenaRegion:
         return DeviceRegion(size_bytes, writable_by_runner=writable_by_runner)
 
-    def kept_bytes(self, memory_bytes: int, *, taken_bytes: int) -> int:
-        return max(0, min(memory_bytes // _GPU_KEPT_SHARE, memory_bytes - taken_bytes))
+    def kept_bytes(self, memory_bytes: int, *, taken_bytes: int, set_bytes: int) -> int:
+        room = memory_bytes - taken_bytes - _GPU_SPARE_SETS * set_bytes
+        return max(0, min(memory_bytes // _GPU_KEPT_SHARE, room))
 
     def compile_option(self, mode: ReferenceMode) -> str:
         """Return the mode without CUDA graphs.

@@ -112,7 +112,9 @@ class Judge:
             self.reference,
             self._secrets,
             self.memory,
-            budget_bytes=device.kept_bytes(memory_bytes, taken_bytes=self.memory.taken_bytes),
+            budget_bytes=device.kept_bytes(
+                memory_bytes, taken_bytes=self.memory.taken_bytes, set_bytes=self.memory.set_bytes
+            ),
             held_bytes=self._spare_bytes,
         )
         self._domain = Domain(

@@ -31,15 +31,17 @@ def test_a_gpu_compiles_without_cuda_graphs() -> None:
 
 @pytest.mark.parametrize(
     ("set_gb", "kept_gb"),
-    [(0.1, 140 / 3), (4, 140 / 3), (10, 30), (12, 8), (14, 0)],  # of a GPU of 140 GB
+    [(0.1, 140 / 3), (4, 140 / 3), (6, 38), (8, 4), (10, 0)],  # of a GPU of 140 GB
 )
 def test_a_large_problem_leaves_room_to_grade_beside_the_trials_kept(set_gb: float, kept_gb: float) -> None:
     taken_bytes = (max(3, int(16 / set_gb)) + WORKING_SETS) * int(set_gb * 1e9)
-    assert CUDA.kept_bytes(140 * 10**9, taken_bytes=taken_bytes) == pytest.approx(kept_gb * 1e9)
+    assert CUDA.kept_bytes(140 * 10**9, taken_bytes=taken_bytes, set_bytes=int(set_gb * 1e9)) == pytest.approx(
+        kept_gb * 1e9
+    )
 
 
 def test_a_cpu_keeps_an_eighth_of_its_memory_of_trials() -> None:
-    assert CPU.kept_bytes(64 << 30, taken_bytes=32 << 30) == 8 << 30
+    assert CPU.kept_bytes(64 << 30, taken_bytes=32 << 30, set_bytes=4 << 30) == 8 << 30
 
 
 def test_a_pytorch_without_cuda_is_told_as_who_reads_it_gives_a_device(monkeypatch: pytest.MonkeyPatch) -> None:

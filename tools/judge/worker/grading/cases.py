@@ -30,7 +30,7 @@ from ridgeline.tools.judge.worker.inputs.trial_contents import Drawn, TrialConte
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
-from ridgeline.tools.records.precision import LAST_BITS_DRAWS, LOST_MOVED, LOST_STEADY, SUM_ERROR
+from ridgeline.tools.records.precision import LOST_MOVED, LOST_STEADY, MOVED_DRAWS, SUM_ERROR
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.trial_names import (
     NOMINAL,
@@ -278,7 +278,7 @@ class CaseBook:
     def moved(self, case: Case, index: int, precision: PrecisionClass) -> Iterator[torch.Tensor]:
         """Yield what an output of a case is for operands with other last bits, in float64; nothing where that is not told."""
         with self.scalars_of(case.name):
-            for rng_seed in range(LAST_BITS_DRAWS):
+            for rng_seed in range(MOVED_DRAWS):
                 outputs = moved_outputs(self._reference, case, SUM_ERROR[precision], rng_seed)
                 if outputs is None:
                     return

@@ -22,11 +22,13 @@ from ridgeline.tools.judge.worker.grading.last_bits import excused
 from ridgeline.tools.judge.worker.grading.plain_sums import PLAIN_WAYS, plain_errors, plain_outputs
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
 from ridgeline.tools.judge.worker.grading.small_rows import kept_rows
+from ridgeline.tools.judge.worker.grading.well_conditioned import least_error
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.precision import (
     BEYOND_SUMS,
     CRFM_TOLERANCE,
     FEW_ELEMENTS,
+    FEWEST_CONDITIONED,
     NEARLY_EQUAL,
     NOMINAL_GATE,
     Errors,
@@ -34,6 +36,7 @@ from ridgeline.tools.records.precision import (
     accepted_classes,
     gate_for,
     loosest,
+    part_gate,
     strictness,
 )
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
@@ -173,7 +176,12 @@ class Grader:
         are wrong by themselves, or nothing is known of them.
         """
         last, want = self._accepted[index][-1], case.expected[index]
-        use = None if want.is_exact or math.isinf(errors.overall) else self._part_use(case, index, output, errors, last)
+        if want.is_exact or want.values.numel() < FEWEST_CONDITIONED or math.isinf(errors.overall):
+            return None
+        own = self._book.own_errors(case, last)
+        if own is None or least_error(output, want) > BEYOND_SUMS * part_gate(last, own[index].overall):
+            return None  # it is wrong nearly everywhere: no run of the reference tells more
+        use = self._part_use(case, index, output, errors, last)
         part = self._book.well_conditioned(case, index, last) if use is not None and use.is_within else None
         if part is None:
             return None

@@ -1,9 +1,9 @@
 """Decisions that no computation makes: last bits beside a boundary, and which of equal numbers is chosen.
 
 A number beside that of a rounding, a comparison or a maximum may fall to either side. The reference runs in float64 with
-each result that float32 does not hold rounded at random, a few last bits nearer to zero (Monte Carlo arithmetic: Parker,
-1997). Results that float32 holds stay, so whole numbers and masks are as they were, and equal numbers stay equal. Operands
-are moved as for what sums lose, since what is left of large terms is off by the last bits of these.
+each result that float32 does not hold rounded at random, a few last bits nearer to zero, or further from it (Monte Carlo
+arithmetic: Parker, 1997). Results that float32 holds stay, so whole numbers and masks are as they were, and equal numbers
+stay equal. Operands are moved as for what sums lose, since what is left of large terms is off by the last bits of these.
 
 The mean of numbers that are all alike may be off by last bits too: a kernel multiplies their sum by a rounded 1/n, and what is
 left of the numbers less that mean, over a deviation of nothing, is anything.
@@ -34,8 +34,6 @@ from ridgeline.tools.records.precision import LAST_BITS, LAST_BITS_DRAWS, SUM_ER
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 _FEWEST_ALIKE = 3
-_DRAWS_UP = LAST_BITS_DRAWS // 2
-"""Further draws where equals decide what is left of a sum of them, as in a nucleus: results further from zero."""
 _JUMPS = frozenset(
     {"round", "floor", "ceil", "trunc", "frac", "sign", "sgn", "floor_divide", "remainder", "fmod", "heaviside"}
 )
@@ -56,7 +54,7 @@ def excused(
         yield ways.output()
     elif is_far:
         return
-    for rng_seed in range(LAST_BITS_DRAWS + _DRAWS_UP * (len(ways.found) > 1)):
+    for rng_seed in range(LAST_BITS_DRAWS):
         for explained in ways.found:
             if not explained.add(ways.draw(explained.way, rng_seed)):
                 return
@@ -116,13 +114,14 @@ class _Ways:
         """Return an output of a draw; None where the reference refuses it, or nothing on the way jumps.
 
         Every other draw chooses among numbers as the reference's own type has them, and every fourth among those of which the
-        smallest are 0: a kernel may keep more digits than that type has, or flush.
+        smallest are 0: a kernel may keep more digits than that type has, or flush. Half of them have results further from zero:
+        no operand stands for a scale that is written into the reference.
         """
         case = self._case
         operands = _moved_operands(case, rng_seed)
         choices = self._typed(way, is_rounded=rng_seed % 2 == 1, is_flushed=rng_seed % 4 == 3)
         for run, dtype in ((self._reference.in_double, torch.float64), (self._reference.in_own_type, torch.float32)):
-            rounding = LastBits(rng_seed, dtype, is_up=rng_seed >= LAST_BITS_DRAWS)
+            rounding = LastBits(rng_seed, dtype, is_up=rng_seed % 4 in (1, 2))
             try:
                 with torch.no_grad(), Choices(choices), rounding:
                     outputs = run(*operands)

@@ -104,8 +104,7 @@ def well_conditioned(expected: Expected, honest: Iterable[Moved | None]) -> Well
     flat = expected.values.reshape(-1)
     if flat.numel() < FEWEST_CONDITIONED:
         return None
-    stride = math.ceil(flat.numel() / _MOST_ELEMENTS)
-    places = slice(secrets.randbelow(stride), None, stride)
+    places = _looked_at(flat)
     want = flat[places]
     errors: list[torch.Tensor] = []
     is_moved = torch.zeros_like(want, dtype=torch.bool)
@@ -116,14 +115,34 @@ def well_conditioned(expected: Expected, honest: Iterable[Moved | None]) -> Well
         if found.by_operands:
             is_moved |= errors[-1] > 0
     furthest = torch.stack(errors).amax(0).nan_to_num_(math.inf, math.inf)
-    edge = furthest.kthvalue(math.ceil(WELL_CONDITIONED_SHARE * len(furthest))).values
-    chosen = (furthest <= edge) & is_moved & torch.isfinite(furthest) & torch.isfinite(want)
+    chosen = (furthest <= _edge_of(furthest)) & is_moved & torch.isfinite(furthest) & torch.isfinite(want)
     part = want[chosen]
     if len(part) < WELL_CONDITIONED_SHARE * FEWEST_CONDITIONED:
         return None
     scale = _scale_of(part, expected)
     own = max(float(torch.linalg.vector_norm(each[chosen])) for each in errors) / scale
     return WellConditioned(places, chosen, part, scale, own)
+
+
+def least_error(output: torch.Tensor, expected: Expected) -> float:
+    """Return the error of the fifteen sixteenths of an output that are least off: no part of it has less by much."""
+    flat = expected.values.reshape(-1)
+    places = _looked_at(flat)
+    want = flat[places]
+    apart = (output.detach().reshape(-1)[places].double() - want).abs_().nan_to_num_(math.inf, math.inf)
+    chosen = (apart <= _edge_of(apart)) & torch.isfinite(want)
+    return float(torch.linalg.vector_norm(apart[chosen])) / _scale_of(want[chosen], expected)
+
+
+def _looked_at(flat: torch.Tensor) -> slice:
+    """Return places of a flat output at even distances, from a secret one on: all of a small one."""
+    stride = math.ceil(flat.numel() / _MOST_ELEMENTS)
+    return slice(secrets.randbelow(max(stride, 1)), None, max(stride, 1))
+
+
+def _edge_of(sizes: torch.Tensor) -> torch.Tensor:
+    """Return the largest of the fifteen sixteenths that are smallest."""
+    return sizes.kthvalue(math.ceil(WELL_CONDITIONED_SHARE * len(sizes))).values
 
 
 def _scale_of(part: torch.Tensor, expected: Expected) -> float:

@@ -191,3 +191,26 @@ def test_no_result_is_moved_past_a_whole_number(is_up: bool) -> None:
     with LastBits(1, is_up=is_up):
         moved = x * 1.0
     assert float(moved.max()) <= 1 and float(((moved > x) if is_up else (moved < x)).double().mean()) > 0.4
+
+
+FIXED = "return torch.round(x / 0.003).clamp(-32768, 32767).to(torch.int16)"
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_steps_of_a_scale_that_is_written_into_the_reference_may_be_either_beside_a_boundary(secret: bytes) -> None:
+    judged = Judged("x", "torch.randn(128, 512) * 4", FIXED, secret=secret)
+
+    def steps(values: torch.Tensor) -> torch.Tensor:
+        return torch.round(values).clamp(-32768, 32767).to(torch.int16)
+
+    scale = torch.tensor(0.003)
+    assert judged.refused_in(lambda x: steps(x / scale)) == []
+    assert judged.refused_in(lambda x: steps(x * (1 / scale))) == []
+    for kernel in (lambda x: steps(rounded(x, PrecisionClass.TF32) / scale), lambda x: steps(x / scale + 0.01)):
+        assert judged.refused_in(kernel, NOMINAL) == list(NOMINAL)
+
+
+def test_cells_of_a_fixed_size_may_be_either_beside_a_boundary_but_not_another_one() -> None:
+    judged = Judged("x", "torch.randn(512, 128)", "return torch.floor(x / 0.075).long()")
+    assert judged.refused_in(lambda x: torch.floor(x * (1 / torch.tensor(0.075))).long()) == []
+    assert judged.refused_in(lambda x: torch.trunc(x / 0.075).long(), NOMINAL) == list(NOMINAL)
