@@ -60,6 +60,7 @@ class Reference:
 
         `device` is as torch names it: "cpu" or "cuda".
         """
+        self.source = source
         self.device = device
         self._limit = limit or HangLimit()
         self.patience = Patience()

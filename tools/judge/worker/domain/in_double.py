@@ -18,6 +18,7 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_of, exact_of, expected_of
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, sum_errors
 from ridgeline.tools.judge.worker.grading.plain_sums import plain_errors
+from ridgeline.tools.judge.worker.grading.vector_signs import as_expected, signed_as
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import NOMINAL_GATE, SUM_ERROR
 from ridgeline.tools.records.vocabulary import PrecisionClass
@@ -40,6 +41,7 @@ def settle_double(reference: Reference, inputs: Tensors, native: Tensors) -> Non
         if not any(n.is_floating_point() for n in native) or reference.in_double(inputs, parameters) is None:
             return
     case = Case("in float64", inputs, parameters, expected_of(reference, inputs, parameters, exact_of(native)))
+    native = as_expected(reference, native, case.expected, lambda: reference.run(inputs))
     own = errors_of(native, case.expected)
     if own is None:
         return  # it overflows on the way, which the probes tell
@@ -73,7 +75,7 @@ def _words(error: float, random: str) -> str:
 def _roundings(reference: Reference, case: Case, narrowest: torch.dtype) -> Iterator[EachErrors | None]:
     """Yield what rounding does to each output, in one way after the other; None where nothing can be told of that way."""
     try:
-        with torch.no_grad(), _Rounded(narrowest):
+        with torch.no_grad(), signed_as(reference, case.expected), _Rounded(narrowest):
             outputs = reference.in_double(case.inputs, case.parameters)
     except BadReferenceError:  # rounded numbers fail an assertion
         outputs = None

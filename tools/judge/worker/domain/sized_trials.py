@@ -31,6 +31,7 @@ from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import moved_in_type
 from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.judge.worker.grading.row_sizes import LEAST
+from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
@@ -276,7 +277,9 @@ class SizedTrials:
         """Return by what part of itself each output moves where about half of the operands move by some last bits."""
         inputs, parameters = moved_in_type(arguments.inputs, arguments.parameters)
         others = replace(arguments, inputs=inputs, parameters=parameters)
-        return tuple(map(difference, self._outputs(arguments), self._outputs(others)))
+        outputs = self._outputs(arguments)
+        with signed_as(self._reference, outputs):
+            return tuple(map(difference, outputs, self._outputs(others)))
 
     def _outputs(self, arguments: _Arguments) -> Tensors:
         self._book.place_parameters(arguments.parameters)

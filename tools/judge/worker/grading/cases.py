@@ -22,6 +22,7 @@ from ridgeline.tools.judge.worker.grading.class_errors import (
 )
 from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.judge.worker.grading.small_rows import Moved
+from ridgeline.tools.judge.worker.grading.vector_signs import as_expected, signed_as
 from ridgeline.tools.judge.worker.grading.well_conditioned import WellConditioned, well_conditioned
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import range_of_whole
@@ -205,7 +206,8 @@ class CaseBook:
         expected = self._expected(name, inputs, parameters, tuple(n.clone() for n in exact_of(native)))
         own = self._own.setdefault(name, {})
         if PrecisionClass.FP32 not in own:
-            own[PrecisionClass.FP32] = errors_of(native, expected)
+            signed = as_expected(self._reference, native, expected, lambda: self._reference.run(inputs))
+            own[PrecisionClass.FP32] = errors_of(signed, expected)
         sums = self._sums.setdefault(name, {})
         return Case(name, inputs, parameters, expected, own, sums, fits=fits_type(native, expected))
 
@@ -260,7 +262,9 @@ class CaseBook:
         loosest = precisions[-1]
         with self.parameters_kept(), self.scalars_of(case.name):
             self.place_parameters(case.parameters)
-            yield Moved(output=self._reference.run(case.inputs)[index], allowed=LOST_STEADY[PrecisionClass.FP32])
+            with signed_as(self._reference, case.expected):
+                native = self._reference.run(case.inputs)[index]
+            yield Moved(output=native, allowed=LOST_STEADY[PrecisionClass.FP32])
             for rng_seed in range(_MOVES):
                 moved = moved_outputs(self._reference, case, SUM_ERROR[loosest], rng_seed)
                 yield None if moved is None else Moved(output=moved[index], allowed=LOST_MOVED, by_operands=True)
@@ -314,7 +318,8 @@ class CaseBook:
         use_tf32(on=True)
         try:
             self.place_parameters(case.parameters)
-            outputs = self._reference.run(case.inputs)
+            with signed_as(self._reference, case.expected):
+                outputs = self._reference.run(case.inputs)
         finally:
             use_tf32(on=False)
         return errors_of(outputs, case.expected)

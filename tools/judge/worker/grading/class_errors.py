@@ -13,6 +13,7 @@ import torch
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_of
+from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import SUM_ERROR, Errors
 from ridgeline.tools.records.vocabulary import PrecisionClass
@@ -37,7 +38,7 @@ def rounded_outputs(reference: Reference, case: Case, precision: PrecisionClass)
     """Return a case's outputs in float64, of operands rounded to a class, and stored in it where it is a stored one."""
     inputs = tuple(rounded(t, precision) for t in case.inputs)
     parameters = {n: rounded(t, precision) for n, t in case.parameters.items()}
-    with torch.no_grad():
+    with torch.no_grad(), signed_as(reference, case.expected):
         outputs = reference.run_double(inputs, parameters)
     stored = precision in _ROUNDED_TO
     return tuple(rounded(o, precision) if stored else o for o in outputs)
@@ -85,7 +86,7 @@ def moved_outputs(reference: Reference, case: Case, relative: float, rng_seed: i
     None where the reference does not compute in float64, or where it gives no number so close to the case's own.
     """
     try:
-        with torch.no_grad():
+        with torch.no_grad(), signed_as(reference, case.expected):
             return reference.in_double(*moved_operands(case, relative, rng_seed))
     except BadReferenceError:
         return None

@@ -35,6 +35,7 @@ from ridgeline.tools.judge.worker.grading.poison import (
 from ridgeline.tools.judge.worker.grading.probes import Passed, is_constant, passed, probes
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
 from ridgeline.tools.judge.worker.grading.small_rows import worst_of_lost
+from ridgeline.tools.judge.worker.grading.vector_signs import as_expected
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
@@ -214,6 +215,9 @@ class Examiner:
         grade = self._grader.grade(outputs, Case(name, inputs, parameters, expected, dict(own)), differences)
         if not grade.passed:  # by what the classes err on these very contents: a mean of signed numbers may cancel
             outputs_of_torch = self._reference.run(inputs)
+            outputs_of_torch = as_expected(
+                self._reference, outputs_of_torch, expected, lambda: self._reference.run(inputs)
+            )
             if not fits_type(outputs_of_torch, expected):  # the contents are beyond the type: some elements say nothing
                 is_strict = not self._book.case(NOMINAL[0]).fits  # every set's contents are
                 outputs, outputs_of_torch = (

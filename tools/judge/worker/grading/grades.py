@@ -22,6 +22,7 @@ from ridgeline.tools.judge.worker.grading.last_bits import excused
 from ridgeline.tools.judge.worker.grading.plain_sums import PLAIN_WAYS, plain_errors, plain_outputs
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
 from ridgeline.tools.judge.worker.grading.small_rows import kept_rows
+from ridgeline.tools.judge.worker.grading.vector_signs import signed_case
 from ridgeline.tools.judge.worker.grading.well_conditioned import least_error
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.precision import (
@@ -100,8 +101,21 @@ class Grader:
         return tuple(compare(output, want, with_crfm=by_crfm) for output, want, by_crfm in triples)
 
     def grade(self, outputs: Tensors, case: Case, differences: tuple[Difference, ...] = ()) -> Grade:
-        """Return the grade of a case's outputs; `differences` are theirs, where they are known."""
-        differences = differences or self.differences(outputs, case.expected)
+        """Return the grade of a case's outputs; `differences` are theirs, where they are known.
+
+        Where they are not right otherwise, vectors may have other signs: those of all outputs together.
+        """
+        grade = self._grade(outputs, case, differences or self.differences(outputs, case.expected))
+        if grade.passed:
+            return grade
+        with self._book.running(case) as reference:
+            other = signed_case(reference, case, outputs)
+        if other is None:
+            return grade
+        signed = self._grade(outputs, other, self.differences(outputs, other.expected))
+        return signed if signed.passed else grade
+
+    def _grade(self, outputs: Tensors, case: Case, differences: tuple[Difference, ...]) -> Grade:
         found = [
             self._with_small_rows(case, i, outputs[i], self._with_last_bits(case, i, outputs, d))
             for i, d in enumerate(differences)

@@ -29,6 +29,7 @@ from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.choices import Choices, Way
 from ridgeline.tools.judge.worker.grading.class_errors import moved
 from ridgeline.tools.judge.worker.grading.explained import Explained, merged
+from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import LAST_BITS, LAST_BITS_DRAWS, SUM_ERROR
 from ridgeline.tools.records.vocabulary import PrecisionClass
@@ -101,7 +102,8 @@ class _Ways:
         is_exact = not self._want.is_floating_point()
         run = self._reference.in_own_type if is_exact else self._reference.run_double
         try:
-            with torch.no_grad(), Choices(self._typed(way, is_rounded=not is_exact)):
+            signs = signed_as(self._reference, self._case.expected)
+            with torch.no_grad(), signs, Choices(self._typed(way, is_rounded=not is_exact)):
                 return run(*operands)[self._index]
         except BadReferenceError:
             return None
@@ -123,7 +125,8 @@ class _Ways:
         for run, dtype in ((self._reference.in_double, torch.float64), (self._reference.in_own_type, torch.float32)):
             rounding = LastBits(rng_seed, dtype, is_up=rng_seed % 4 in (1, 2))
             try:
-                with torch.no_grad(), Choices(choices), rounding:
+                signs = signed_as(self._reference, case.expected)
+                with torch.no_grad(), signs, Choices(choices), rounding:
                     outputs = run(*operands)
             except BadReferenceError:
                 return None

@@ -20,6 +20,7 @@ from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, worst_of
 from ridgeline.tools.judge.worker.grading.lanes import Lanes, running_sum
 from ridgeline.tools.judge.worker.grading.plain_transforms import transformed
+from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import PLAIN_LANES, PLAIN_SCALES
 
@@ -49,7 +50,8 @@ def plain_outputs(reference: Reference, case: Case, lanes: Lanes) -> Tensors | N
     if any(not each.is_cpu for each in case.inputs):
         return None
     try:
-        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), PlainSums(lanes):
+        signs = signed_as(reference, case.expected)
+        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), signs, PlainSums(lanes):
             return reference.run_double(case.inputs, case.parameters)
     except BadReferenceError:
         return None
