@@ -61,6 +61,8 @@ SIZED_SCALARS = (LARGE_SCALARS, SMALL_SCALARS, SMALL_APART, *MOVED_VECTORS)
 SILENT_LATE, SILENT_EARLY = "silent_late", "silent_early"
 """The trials whose inputs are zero but for a first, or a last, part of every dimension: what comes there has to last."""
 SILENT = (SILENT_LATE, SILENT_EARLY)
+UNEVEN = ("uneven_0", "uneven_1")
+"""The trials in which one secret argument, or a share of many, is larger beside the others, and smaller."""
 SIZED = (
     LARGE_INPUTS,
     SMALL_INPUTS,
@@ -72,6 +74,7 @@ SIZED = (
     SMALL_APART,
     LARGE_BLOCKED,
     *MOVED,
+    *UNEVEN,
     *SILENT,
 )
 """Those there are only where an argument's size does not merely scale the output; of SILENT that does not matter."""

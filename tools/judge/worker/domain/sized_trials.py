@@ -26,6 +26,7 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
 )
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
 from ridgeline.tools.judge.worker.domain.trial_sizes import ALIKE, MOST_STEPS, OF_INPUTS, base_of, size_of, sized
+from ridgeline.tools.judge.worker.domain.uneven_choices import UnevenChoices
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import moved_in_type
@@ -51,6 +52,7 @@ from ridgeline.tools.records.trial_names import (
     SMALL_APART,
     SMALL_PARAMETERS,
     SMALL_SCALARS,
+    UNEVEN,
 )
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
@@ -104,6 +106,7 @@ class SizedTrials:
         self._reference = reference
         self._objection = objection
         self._tried = tried
+        self._uneven = UnevenChoices(book, source, reference)
         self._dtypes = tuple(torch_dtype(spec.dtype) for spec in reference.signature.with_role(Role.OUTPUT))
         self._taken: Collection[str] = ()
         self._usual: dict[str, _Usual] = {}
@@ -145,15 +148,26 @@ class SizedTrials:
             return False
         if self._shows_nothing(trial) or not self._is_usual(base):
             return False
+        if trial not in UNEVEN:
+            return bool(self._settle_size(trial))
+        if steps := self._uneven.settle(trial, seen=self._seen, steps_of=self._settle_size):
+            self._note(trial, steps)
+        return bool(steps)
+
+    def _seen(self, what: str, look: Callable[[], str]) -> str:
+        return self._tried(what, self._unless_refused(look))
+
+    def _settle_size(self, trial: str) -> int:
+        """Note the largest size of a trial that holds, and return its steps, 0 where none does."""
         steps = self._largest(trial)
         for n_made in range(1, _MOST_CASES + 1):
             if steps <= 0:
                 break
             if not self._objection(trial, self._note(trial, steps)):
-                return True
+                return steps
             steps = steps - 1 if n_made <= _NEAR else int(steps * _LESS)
         self._forget(trial)
-        return False
+        return 0
 
     def _base_of(self, trial: str) -> str:
         return base_of(trial, self._taken)
@@ -165,8 +179,10 @@ class SizedTrials:
 
     def _changes_any_tensor(self, trial: str) -> bool:
         weights = self._source.weights
+        if trial in UNEVEN:
+            return len(self._uneven.shares) > 1
         if trial in (*OF_INPUTS, *SILENT):
-            return self._source.may_be_larger
+            return bool(self._source.may_be_larger)
         if trial in (SMALL_PARAMETERS, SMALL_APART):
             return bool(weights.free_of_one_sign)
         if trial in MOVED:
@@ -176,7 +192,7 @@ class SizedTrials:
 
     def _shows_nothing(self, trial: str) -> bool:
         """Return whether nothing is to be seen of other sizes; moved weights that merely scale the output show nothing else."""
-        if trial in SILENT:
+        if trial in (*SILENT, *UNEVEN):
             return False
         if trial not in MOVED:
             return bool(self._nothing_of(trial))

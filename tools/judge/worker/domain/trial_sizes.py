@@ -22,6 +22,7 @@ from ridgeline.tools.records.trial_names import (
     SMALL_INPUTS,
     SMALL_PARAMETERS,
     SMALL_SCALARS,
+    UNEVEN,
 )
 
 _STEPS_OF_TWO = 8
@@ -37,9 +38,12 @@ MOST_STEPS = {
     SMALL_APART: 32,
     LARGE_BLOCKED: 24,
     **dict.fromkeys(MOVED, 24),
+    **dict.fromkeys(UNEVEN, 48),
     **dict.fromkeys(SILENT, 4),
 }
 """... and the most of them: a factor of 8, numbers of up to 6, a 64th, a 16th, a quarter that is not silent.
+
+One argument alone goes to 64 times or a 64th: two would be 8 times as large and an 8th beside each other.
 
 A gate of 6 keeps a state for 400 steps.
 

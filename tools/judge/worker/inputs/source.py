@@ -187,9 +187,9 @@ class SecretSource:
         return self._transformed(lambda tensor, _: silent(tensor, share, at_end=at_end), label)
 
     @property
-    def may_be_larger(self) -> bool:
-        """Return whether any input may have another size."""
-        return any(map(self._may_be_larger, range(len(self._forms))))
+    def may_be_larger(self) -> tuple[int, ...]:
+        """Return the inputs that may have another size."""
+        return tuple(filter(self._may_be_larger, range(len(self._forms))))
 
     def _may_be_larger(self, index: int) -> bool:
         return not self._forms[index].is_whole and index not in self.ways.refused

@@ -9,6 +9,9 @@ from ridgeline.tools.judge.worker.call_form import Scalar
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey
 from ridgeline.tools.records.trial_names import NOMINAL
 
+Share = tuple[ArgumentKey, ...]
+"""An argument, or some of many."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialChanges:
@@ -19,15 +22,17 @@ class TrialChanges:
     alone_base: str = NOMINAL[1]
     signed: Mapping[str, frozenset[ArgumentKey]] = field(default_factory=dict)
     """Whose signs change, by trial of signs or part of one."""
+    uneven: Mapping[str, tuple[tuple[Share, float], ...]] = field(default_factory=dict)
+    """Of what one alone is larger, or smaller, by trial of UNEVEN, and by which part of the steps of the trial's size."""
     scalars: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
     """All scalars, by trial that has other ones than the given."""
 
     def differing(self, other: TrialChanges) -> set[str]:
         """Return the trials that have other contents by the other changes."""
-        scalars = _differing(self.scalars, other.scalars)
+        known = _differing(self.scalars, other.scalars) | _differing(self.uneven, other.uneven)
         if self.alone_base != other.alone_base:
-            return scalars.union(self.alone, self.signed, other.alone, other.signed)
-        return scalars | _differing(self.alone, other.alone) | _differing(self.signed, other.signed)
+            return known.union(self.alone, self.signed, other.alone, other.signed)
+        return known | _differing(self.alone, other.alone) | _differing(self.signed, other.signed)
 
 
 def _differing(changes: Mapping[str, object], others: Mapping[str, object]) -> set[str]:

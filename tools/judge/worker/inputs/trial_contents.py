@@ -11,7 +11,7 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
-from ridgeline.tools.judge.worker.inputs.trial_changes import TrialChanges
+from ridgeline.tools.judge.worker.inputs.trial_changes import Share, TrialChanges
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.records.trial_names import (
     APART,
@@ -36,6 +36,7 @@ from ridgeline.tools.records.trial_names import (
     SMALL_INPUTS,
     SMALL_PARAMETERS,
     TWEAKED,
+    UNEVEN,
     trial_of,
 )
 
@@ -65,6 +66,10 @@ class TrialContents:
             chosen = changes.signed[name]
             inputs = self._source.inputs_with_signs(self._source.nominal(name), trial_of(name), chosen, name)
             return inputs, self.parameters_with_signs(name, name)
+        if name in changes.uneven:
+            share, part = min(changes.uneven[name], key=self._turn_of)
+            drawn, by = (self._source.nominal(name), self.parameters(name)), self._source.sizes[name] ** part
+            return self.times(drawn, share, by if name == UNEVEN[0] else 1 / by)
         draws: dict[str, Callable[[str], Tensors]] = {
             TWEAKED[0]: lambda label: self._source.tweaked(NOMINAL[1], label),
             TWEAKED[1]: lambda label: self._source.tweaked(NOMINAL[1], label, with_one_run),
@@ -91,6 +96,18 @@ class TrialContents:
     def at_hand(self, name: str) -> Drawn:
         """Return a trial's inputs and parameters, those that are kept where there are such."""
         return self._kept(name) or self.of(name)
+
+    def _turn_of(self, choice: tuple[Share, float]) -> float:
+        """Return a secret number, the same in both trials of UNEVEN: what is larger in one is smaller in the other."""
+        return self._source.rng(f"{UNEVEN[0]}:{choice[0]}").random()
+
+    def times(self, drawn: Drawn, chosen: Share, factor: float) -> Drawn:
+        """Return the contents, the chosen arguments' times a factor."""
+        inputs, parameters = drawn
+        return (
+            tuple(t * factor if i in chosen else t for i, t in enumerate(inputs)),
+            {n: t * factor if n in chosen else t for n, t in parameters.items()},
+        )
 
     def with_others(self, base: str, chosen: tuple[ArgumentKey, ...], label: str) -> Drawn:
         """Return the contents of the trial `base`, with another draw's in place of the chosen arguments'."""
