@@ -63,6 +63,11 @@ SILENT_LATE, SILENT_EARLY = "silent_late", "silent_early"
 SILENT = (SILENT_LATE, SILENT_EARLY)
 UNEVEN = ("uneven_0", "uneven_1")
 """The trials in which one secret argument, or a share of many, is larger beside the others, and smaller."""
+HELD_LATE, HELD_EARLY = "held_late", "held_early"
+"""As these, with a number in place of zero: only where what comes there lasts beside it, and not beside zero."""
+HELD = (HELD_LATE, HELD_EARLY)
+EARLY = (SILENT_EARLY, HELD_EARLY)
+QUIET = (*SILENT, *HELD)
 SIZED = (
     LARGE_INPUTS,
     SMALL_INPUTS,
@@ -75,9 +80,9 @@ SIZED = (
     LARGE_BLOCKED,
     *MOVED,
     *UNEVEN,
-    *SILENT,
+    *QUIET,
 )
-"""Those there are only where an argument's size does not merely scale the output; of SILENT that does not matter."""
+"""Those there are only where an argument's size does not merely scale the output; of QUIET that does not matter."""
 ALONE = "alone"
 """A trial `alone_NAME` differs from its base in one argument; `alone_1`, `alone_2`, … in a share of many arguments."""
 SCALARS = "scalars"

@@ -58,6 +58,8 @@ TRICKS: tuple[Trick, ...] = (
           c("filtered_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a ring of resonators, most of whose inputs may be zero", "nothing: it must pass",
           c("silent_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of a bounded level, whose inputs may hold the number beside which it rests",
+          "nothing: it must pass", c("held_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a reservoir's state, and of walks with restart",
           "nothing: it must pass", c("lasting_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of all rounds of what logits, logarithms, norms and gates let settle early",

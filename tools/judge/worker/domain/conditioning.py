@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import torch
+
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors
+from ridgeline.tools.judge.worker.grading.expected import Expected
+from ridgeline.tools.judge.worker.grading.row_sizes import LEAST
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors, gate_for
 from ridgeline.tools.records.vocabulary import PrecisionClass
@@ -44,3 +50,18 @@ def room_of(precision: PrecisionClass, factor: float) -> Errors:
     """Return the nominal gates of a class times a factor."""
     gate = gate_for(precision, Errors(overall=0.0))
     return Errors(overall=factor * gate.overall, worst_row=factor * gate.row, worst_element=factor * gate.element)
+
+
+def is_next_to_nothing(expected: Expected, dtype: torch.dtype) -> bool:
+    """Return whether an output that is not zero is of numbers that its type hardly holds, or that are flushed to zero."""
+    if expected.is_exact:
+        return False
+    return 0 < expected.rms < max(LEAST, torch.finfo(dtype).tiny)
+
+
+def beside_own_spread(errors: EachErrors | None, case: Case) -> EachErrors | None:
+    """Return errors as they count beside each output's own spread, not beside a usual one."""
+    if errors is None:
+        return None
+    pairs = zip(errors, case.expected, strict=True)
+    return tuple(replace(e, overall=e.overall * want.scale / want.own_scale) for e, want in pairs)

@@ -21,22 +21,25 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
     LEFT_TO_ROUNDING,
     WORSE,
     are_within,
+    beside_own_spread,
     errors_by_rounding,
+    is_next_to_nothing,
     room_of,
 )
+from ridgeline.tools.judge.worker.domain.held_numbers import find_held_numbers
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
 from ridgeline.tools.judge.worker.domain.trial_sizes import ALIKE, MOST_STEPS, OF_INPUTS, base_of, size_of, sized
 from ridgeline.tools.judge.worker.domain.uneven_choices import UnevenChoices
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import moved_in_type
-from ridgeline.tools.judge.worker.grading.expected import Expected
-from ridgeline.tools.judge.worker.grading.row_sizes import LEAST
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
+from ridgeline.tools.judge.worker.inputs.held import with_held_of
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.records.trial_names import (
+    HELD,
     LARGE_BLOCKED,
     LARGE_MATRICES,
     LARGE_SCALARS,
@@ -44,6 +47,7 @@ from ridgeline.tools.records.trial_names import (
     MOVED,
     MOVED_VECTORS,
     NOMINAL,
+    QUIET,
     RAISED,
     SCALARS,
     SILENT,
@@ -118,6 +122,7 @@ class SizedTrials:
         The reference takes the trials `taken`. Scalars that may have other values have them in the trial of scalars by then.
         """
         self._taken = taken
+        find_held_numbers(self._source, self._book, self._reference, self._tried)
         return tuple(trial for trial in SIZED if self._settle_trial(trial))
 
     def objection_to(self, case: Case) -> str:
@@ -125,12 +130,13 @@ class SizedTrials:
 
         Errors count beside the output's own spread here: a candidate's count beside the usual one, where that is larger.
         """
-        if case.name in SILENT and any(map(_is_next_to_nothing, case.expected, self._dtypes)):
+        if case.name in QUIET and any(map(is_next_to_nothing, case.expected, self._dtypes)):
             return "its output would be next to nothing"
-        by_tf32, by_type = (_beside_own_spread(errors, case) for errors in self._errors_of(case))
+        by_tf32, by_type = (beside_own_spread(errors, case) for errors in self._errors_of(case))
         usual_by_tf32, usual_by_type = self._usual[self._base_of(case.name)].errors
         room = (room_of(PrecisionClass.FP32, _ROOM),) * len(case.expected)
-        is_as_good = are_within(by_tf32, usual_by_tf32, WORSE, of_rows=_ROWS_WORSE) and (
+        is_held = case.name in HELD  # a number that is rounded moves a state that lasts at each step
+        is_as_good = (is_held or are_within(by_tf32, usual_by_tf32, WORSE, of_rows=_ROWS_WORSE)) and (
             are_within(by_type, room, 1.0) or are_within(by_type, usual_by_type, WORSE, of_rows=_ROWS_WORSE)
         )
         return "" if is_as_good else LEFT_TO_ROUNDING
@@ -181,6 +187,8 @@ class SizedTrials:
         weights = self._source.weights
         if trial in UNEVEN:
             return len(self._uneven.shares) > 1
+        if trial in HELD:
+            return trial in self._source.held
         if trial in (*OF_INPUTS, *SILENT):
             return bool(self._source.may_be_larger)
         if trial in (SMALL_PARAMETERS, SMALL_APART):
@@ -192,7 +200,7 @@ class SizedTrials:
 
     def _shows_nothing(self, trial: str) -> bool:
         """Return whether nothing is to be seen of other sizes; moved weights that merely scale the output show nothing else."""
-        if trial in (*SILENT, *UNEVEN):
+        if trial in (*QUIET, *UNEVEN):
             return False
         if trial not in MOVED:
             return bool(self._nothing_of(trial))
@@ -281,17 +289,21 @@ class SizedTrials:
 
     def _looked_at(self, trial: str) -> str:
         """Return why a trial of the size that is noted is refused at first sight, "" where it is not."""
-        usual = self._usual[self._base_of(trial)].moves
+        usual, worse = self._usual[self._base_of(trial)].moves, _ROWS_WORSE if trial in HELD else WORSE
 
         def is_as_good() -> str:
-            pairs = zip(self._moves(self._arguments_of(trial)), usual, strict=True)
-            return "" if all(found <= WORSE * each for found, each in pairs) else LEFT_TO_ROUNDING
+            pairs = zip(self._moves(self._arguments_of(trial), trial), usual, strict=True)
+            return "" if all(found <= worse * each for found, each in pairs) else LEFT_TO_ROUNDING
 
         return self._unless_refused(is_as_good)()
 
-    def _moves(self, arguments: _Arguments) -> tuple[float, ...]:
-        """Return by what part of itself each output moves where about half of the operands move by some last bits."""
+    def _moves(self, arguments: _Arguments, trial: str = "") -> tuple[float, ...]:
+        """Return by what part of itself each output moves where about half of the operands move by some last bits.
+
+        Numbers that are held stay: each step would move a state that lasts beside them to the same side.
+        """
         inputs, parameters = moved_in_type(arguments.inputs, arguments.parameters)
+        inputs = with_held_of(arguments.inputs, inputs, trial) if trial in HELD else inputs
         others = replace(arguments, inputs=inputs, parameters=parameters)
         outputs = self._outputs(arguments)
         with signed_as(self._reference, outputs):
@@ -336,17 +348,3 @@ class SizedTrials:
             names = () if trial in (LARGE_SCALARS, SMALL_SCALARS) else weights.free
             others = {n: usual.parameters[n] * _TWICE for n in names}
         return replace(usual, parameters={**usual.parameters, **others}, scalars=scalars)
-
-
-def _is_next_to_nothing(expected: Expected, dtype: torch.dtype) -> bool:
-    """Return whether an output that is not zero is of numbers that its type hardly holds, or that are flushed to zero."""
-    if expected.is_exact:
-        return False
-    return 0 < expected.rms < max(LEAST, torch.finfo(dtype).tiny)
-
-
-def _beside_own_spread(errors: EachErrors | None, case: Case) -> EachErrors | None:
-    if errors is None:
-        return None
-    pairs = zip(errors, case.expected, strict=True)
-    return tuple(replace(e, overall=e.overall * want.scale / want.own_scale) for e, want in pairs)

@@ -16,8 +16,8 @@ from ridgeline.tools.records.trial_names import (
     MOVED,
     MOVED_VECTORS,
     NOMINAL,
+    QUIET,
     RAISED,
-    SILENT,
     SMALL_APART,
     SMALL_INPUTS,
     SMALL_PARAMETERS,
@@ -39,7 +39,7 @@ MOST_STEPS = {
     LARGE_BLOCKED: 24,
     **dict.fromkeys(MOVED, 24),
     **dict.fromkeys(UNEVEN, 48),
-    **dict.fromkeys(SILENT, 4),
+    **dict.fromkeys(QUIET, 4),
 }
 """... and the most of them: a factor of 8, numbers of up to 6, a 64th, a 16th, a quarter that is not silent.
 
@@ -66,7 +66,7 @@ def size_of(trial: str, steps: int) -> float:
     """Return a trial's factor, or what is added in one of MOVED."""
     if trial in MOVED:
         return _FURTHEST * steps / MOST_STEPS[trial]
-    of_two = _SILENT_STEPS_OF_TWO if trial in SILENT else _STEPS_OF_TWO
+    of_two = _SILENT_STEPS_OF_TWO if trial in QUIET else _STEPS_OF_TWO
     return float(2.0 ** (steps / of_two))
 
 

@@ -20,6 +20,7 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.inputs.crowds import ways_to_crowd
 from ridgeline.tools.judge.worker.inputs.distributions import Distributed, SetKind, Traits
+from ridgeline.tools.judge.worker.inputs.held import Held, zero
 from ridgeline.tools.judge.worker.inputs.input_ways import Change, InputWays
 from ridgeline.tools.judge.worker.inputs.lifts import (
     apart,
@@ -54,7 +55,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
 from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.trial_names import CROWDED, SILENT_EARLY
+from ridgeline.tools.records.trial_names import CROWDED, EARLY
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 ArgumentKey = int | str
@@ -100,6 +101,8 @@ class SecretSource:
         """The power of the trial `near_one`; 1 until it is known which one the reference takes."""
         self.sizes: dict[str, float] = {}
         """The factor of each trial of SIZED, of MOVED what is added; those that the reference takes, once that is known."""
+        self.held: dict[str, Held] = {}
+        """The number that inputs hold in each trial of HELD; only where there is one."""
         self.beside: dict[str, str] = {}
         """The usual trial whose inputs each trial of SIZED has."""
 
@@ -182,9 +185,9 @@ class SecretSource:
         return tuple(t * factor if self._may_be_larger(i) else t for i, t in enumerate(inputs))
 
     def silent(self, label: str, trial: str) -> Tensors:
-        """Return inputs that are zero but for a first, or a last, part of every dimension."""
-        share, at_end = 1 / self.sizes[trial], trial == SILENT_EARLY
-        return self._transformed(lambda tensor, _: silent(tensor, share, at_end=at_end), label)
+        """Return inputs that are zero, or hold a number, but for a first, or a last, part of every dimension."""
+        share, at_end, held = 1 / self.sizes[trial], trial in EARLY, self.held.get(trial, zero)
+        return self._transformed(lambda tensor, _: silent(tensor, share, at_end=at_end, number=held(tensor)), label)
 
     @property
     def may_be_larger(self) -> tuple[int, ...]:

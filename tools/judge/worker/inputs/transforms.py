@@ -50,11 +50,11 @@ def near_one(tensor: torch.Tensor, _generator: torch.Generator, *, power: float)
     return torch.copysign(tensor.abs().pow(power), tensor)
 
 
-def silent(tensor: torch.Tensor, share: float, *, at_end: bool) -> torch.Tensor:
-    """Return a tensor that is zero but for a share of every dimension: at its beginning, or at its end."""
+def silent(tensor: torch.Tensor, share: float, *, at_end: bool, number: float = 0.0) -> torch.Tensor:
+    """Return a tensor that is zero, or another number, but for a share of every dimension: at its beginning, or at its end."""
     counts = [max(1, math.ceil(share * size)) for size in tensor.shape]
     kept = tuple(slice(-count, None) if at_end else slice(count) for count in counts)
-    quiet = torch.zeros_like(tensor)
+    quiet = torch.full_like(tensor, number)
     quiet[kept] = tensor[kept]
     return quiet
 

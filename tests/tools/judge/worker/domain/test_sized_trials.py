@@ -24,10 +24,10 @@ from ridgeline.tools.records.trial_names import (
     MOVED_MATRICES,
     MOVED_VECTORS,
     NOMINAL,
+    QUIET,
     RAISED_MATRICES,
     RAISED_VECTORS,
     SCALARS,
-    SILENT,
     SIZED,
     SMALL_APART,
     SMALL_INPUTS,
@@ -76,7 +76,7 @@ def module(making: str, body: str, shape: str = "32, 64") -> Made:
 
 
 def large(found: Made) -> set[str]:
-    return {name for name in found.domain.names if name in SIZED and name not in (*SILENT, *UNEVEN)}
+    return {name for name in found.domain.names if name in SIZED and name not in (*QUIET, *UNEVEN)}
 
 
 def test_an_iteration_needs_its_last_rounds_with_large_weights_and_rounding_does_not_decide() -> None:
