@@ -47,6 +47,10 @@ class JudgeDevice:
         """Return how much of the memory may hold trials; all sets take `taken_bytes` of it, one of them `set_bytes`."""
         return memory_bytes // _CPU_KEPT_SHARE
 
+    def aside_bytes(self, memory_bytes: int, *, taken_bytes: int, set_bytes: int) -> int:
+        """Return how much of the memory may hold trials while another one is drawn anew beside a runner."""
+        return memory_bytes
+
     def compile_option(self, mode: ReferenceMode) -> str:
         """Return the `mode` that torch.compile is given for one of `modes`."""
         return mode.compile_mode
@@ -116,6 +120,9 @@ class Cuda(JudgeDevice):
     def kept_bytes(self, memory_bytes: int, *, taken_bytes: int, set_bytes: int) -> int:
         room = memory_bytes - taken_bytes - _GPU_SPARE_SETS * set_bytes
         return max(0, min(memory_bytes // _GPU_KEPT_SHARE, room))
+
+    def aside_bytes(self, memory_bytes: int, *, taken_bytes: int, set_bytes: int) -> int:
+        return max(0, memory_bytes - taken_bytes - 2 * _GPU_SPARE_SETS * set_bytes)
 
     def compile_option(self, mode: ReferenceMode) -> str:
         """Return the mode without CUDA graphs.

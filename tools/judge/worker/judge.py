@@ -107,15 +107,14 @@ class Judge:
         device.give_back()  # the sets are allocated beside PyTorch: they find no room in what it keeps
         self.memory = ArenaMemory(signature, device=device, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
         self.reference.bind(self.memory.parameters)
-        self._spare_bytes = memory_bytes // _SPARE_SHARE
+        self._spare_bytes, taken_bytes = memory_bytes // _SPARE_SHARE, self.memory.taken_bytes
         self._book = CaseBook(
             self.reference,
             self._secrets,
             self.memory,
-            budget_bytes=device.kept_bytes(
-                memory_bytes, taken_bytes=self.memory.taken_bytes, set_bytes=self.memory.set_bytes
-            ),
+            budget_bytes=device.kept_bytes(memory_bytes, taken_bytes=taken_bytes, set_bytes=self.memory.set_bytes),
             held_bytes=self._spare_bytes,
+            aside_bytes=device.aside_bytes(memory_bytes, taken_bytes=taken_bytes, set_bytes=self.memory.set_bytes),
         )
         self._domain = Domain(
             self._book,

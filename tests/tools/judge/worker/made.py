@@ -43,12 +43,12 @@ class Made:
     domain: Domain
 
 
-def made(names: str, inputs: str, *body: str, left_out: frozenset[str] = frozenset(), **limits: int) -> Made:
+def made(names: str, inputs: str, *body: str, left_out: frozenset[str] = frozenset(), **limits: int | None) -> Made:
     lines = "\n".join(f"        {line}" for line in body)
     return made_of(SOURCE.format(names=names, inputs=inputs, body=lines), left_out=left_out, **limits)
 
 
-def made_of(source_text: str, *, left_out: frozenset[str] = frozenset(), **limits: int) -> Made:
+def made_of(source_text: str, *, left_out: frozenset[str] = frozenset(), **limits: Any) -> Made:
     reference = Reference(source_text)
     source = SecretSource(reference, b"secret")
     memory: Any = SimpleNamespace(

@@ -40,6 +40,12 @@ def test_a_large_problem_leaves_room_to_grade_beside_the_trials_kept(set_gb: flo
     )
 
 
+def test_what_leaves_no_room_for_another_trial_is_not_kept_aside() -> None:
+    sizes = {"taken_bytes": 11 * 4 * 10**9, "set_bytes": 4 * 10**9}  # of a sine of 2 GB
+    assert CUDA.aside_bytes(85 * 10**9, **sizes) == 0 < CUDA.kept_bytes(85 * 10**9, **sizes)
+    assert CUDA.aside_bytes(85 * 10**9, taken_bytes=2 * 10**9, set_bytes=10**8) > 80 * 10**9
+
+
 def test_a_cpu_keeps_an_eighth_of_its_memory_of_trials() -> None:
     assert CPU.kept_bytes(64 << 30, taken_bytes=32 << 30, set_bytes=4 << 30) == 8 << 30
 

@@ -57,6 +57,7 @@ class CaseBook:
         *,
         budget_bytes: int,
         held_bytes: int = 0,
+        aside_bytes: int | None = None,
     ) -> None:
         """Make no case yet.
 
@@ -66,12 +67,14 @@ class CaseBook:
             memory: the sets, and the parameters that the reference uses.
             budget_bytes: how much the cases that are kept may take.
             held_bytes: how much the one that is held may take beside them.
+            aside_bytes: how much those that are kept may take while another secret is drawn from; None: all that are kept.
         """
         self.contents = TrialContents(source, memory, self._kept_contents)
         self._reference = reference
         self._memory = memory
         self._budget_bytes = budget_bytes
         self._held_bytes = held_bytes
+        self._aside_bytes = budget_bytes if aside_bytes is None else aside_bytes
         self._kept: dict[str, Case] = {}
         self._held: dict[str, Case] = {}  # one at most
         self._own: dict[str, dict[PrecisionClass, EachErrors | None]] = {}
@@ -90,11 +93,15 @@ class CaseBook:
         self.let_go()  # before there is another beside it
         case = self._made_again(name) if self._can_make_again(name) else self.make(name)
         self._fits[name] = case.fits
-        if sum(c.size_bytes for c in self._kept.values()) + case.size_bytes <= self._budget_bytes:
+        if self._kept_bytes + case.size_bytes <= self._budget_bytes:
             self._kept[name] = case
         elif case.size_bytes <= self._held_bytes:
             self._held[name] = case
         return case
+
+    @property
+    def _kept_bytes(self) -> int:
+        return sum(case.size_bytes for case in self._kept.values())
 
     @property
     def changes(self) -> TrialChanges:
@@ -141,7 +148,12 @@ class CaseBook:
         self.forget_errors()
 
     def set_aside(self) -> Callable[[], None]:
-        """Drop every case and the classes' errors, and return what brings them back: another secret is drawn from meanwhile."""
+        """Drop every case and the classes' errors, and return what brings them back: another secret is drawn from meanwhile.
+
+        Cases that leave too little room for what is drawn then are freed; what is known of their errors comes back.
+        """
+        if self._kept_bytes > self._aside_bytes:
+            self._kept.clear()
         kept, own, sums, whole, fits = self._kept, self._own, self._sums, self._whole, self._fits
 
         def take_back() -> None:

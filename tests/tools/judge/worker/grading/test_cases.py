@@ -109,3 +109,16 @@ def test_draws_of_python_and_numpy_can_be_made_again() -> None:
     first, again = reference.draw_inputs(7), reference.draw_inputs(7)
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     assert not torch.equal(reference.draw_inputs(8)[1], first[1])
+
+
+@pytest.mark.parametrize("aside_bytes", [None, 0])
+def test_cases_come_back_after_another_secret_or_are_made_again_where_they_leave_no_room(
+    aside_bytes: int | None,
+) -> None:
+    book = made("x", "torch.randn(8, 32)", "return 2 * x", aside_bytes=aside_bytes).book
+    first = book.case("shifted")
+    take_back = book.set_aside()
+    assert book.case("shifted") is not first
+    take_back()
+    assert (book.case("shifted") is first) is (aside_bytes is None)
+    assert torch.equal(book.case("shifted").inputs[0], first.inputs[0])
