@@ -107,22 +107,20 @@ class Judge:
         device.give_back()  # the sets are allocated beside PyTorch: they find no room in what it keeps
         self.memory = ArenaMemory(signature, device=device, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
         self.reference.bind(self.memory.parameters)
-        self._spare_bytes, taken_bytes = memory_bytes // _SPARE_SHARE, self.memory.taken_bytes
+        self._spare_bytes = memory_bytes // _SPARE_SHARE
+        sizes = {"taken_bytes": self.memory.taken_bytes, "set_bytes": self.memory.set_bytes}
+        aside_bytes = device.aside_bytes(memory_bytes, **sizes)
         self._book = CaseBook(
             self.reference,
             self._secrets,
             self.memory,
-            budget_bytes=device.kept_bytes(memory_bytes, taken_bytes=taken_bytes, set_bytes=self.memory.set_bytes),
+            budget_bytes=device.kept_bytes(memory_bytes, **sizes),
             held_bytes=self._spare_bytes,
-            aside_bytes=device.aside_bytes(memory_bytes, taken_bytes=taken_bytes, set_bytes=self.memory.set_bytes),
+            aside_bytes=aside_bytes,
         )
+        left_out = frozenset(request.left_out)
         self._domain = Domain(
-            self._book,
-            self.reference,
-            self._secrets,
-            self.memory,
-            left_out=frozenset(request.left_out),
-            varies_scalars=not has_model,
+            self._book, self.reference, self._secrets, self.memory, left_out=left_out, varies_scalars=not has_model
         )
         self._examiner = Examiner(self._book, self._domain.names, self.memory, self.reference, request.tolerance)
         self._modes = ReferenceModes(self.reference, self.memory)
@@ -134,6 +132,7 @@ class Judge:
             self._book,
             objection=self._domain.objection,
             before=self._renewal.forget,  # what it filled sets with may draw when it is asked
+            has_room=aside_bytes > 0,
         )
         device.give_back()
         self._has_had_runners = False

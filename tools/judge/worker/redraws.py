@@ -23,6 +23,7 @@ class Redraws:
         *,
         objection: Callable[[str], str],
         before: Callable[[], None],
+        has_room: bool = True,
     ) -> None:
         """Draw nothing yet.
 
@@ -32,12 +33,14 @@ class Redraws:
             book: makes the trials.
             objection: returns why the reference refuses a trial as it is drawn now, "" where it takes it.
             before: is called before each draw.
+            has_room: another draw of a trial fits beside runners; where it does not, a trial comes again as it was met.
         """
         self._first_secret = self._secret = first_secret
         self._source = source
         self._book = book
         self._objection = objection
         self._before = before
+        self._has_room = has_room
         self._is_redrawn = False
         self._met: set[str] = set()
         self._take_back: Callable[[], None] | None = None
@@ -71,10 +74,15 @@ class Redraws:
             self._draw_from(secret)
 
     def draw_unmet(self, trial: str) -> None:
-        """Draw a trial that no candidate has met as it is drawn then, until `resume`: its outputs may be kept by its inputs."""
+        """Draw a trial that no candidate has met as it is drawn then, until `resume`: its outputs may be kept by its inputs.
+
+        Whether the reference takes it is asked beside two runners that hold outputs of their own.
+        """
         self.resume()
         if trial not in self._met:
             self.meet(trial, settles=True)
+            return
+        if not self._has_room:
             return
         secret, take_back = self._secret, self._book.set_aside()
 

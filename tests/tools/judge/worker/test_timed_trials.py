@@ -81,6 +81,17 @@ def test_contents_that_a_candidate_has_met_never_come_again(judge: Judge, monkey
     assert not any(torch.equal(a, b) for i, a in enumerate(seen) for b in seen[:i])
 
 
+def test_a_trial_comes_again_as_it_was_met_where_another_draw_has_no_room(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge._redraws, "_has_room", False)
+    monkeypatch.setattr(judge._redraws, "_objection", lambda _trial: pytest.fail("the reference was asked"))
+    judge.prepare(Prepare(trial=LARGE_MATRICES, set_index=0, nan=True))
+    met = judge.memory.inputs[0][0].clone()
+    [index] = judge.renew(Renew(wanted=(KIND,), calls=1)).trial_sets
+    assert torch.equal(judge.memory.inputs[index][0], met)
+
+
 def test_the_trials_of_a_verification_stay_as_they_were_drawn(judge: Judge) -> None:
     judge.prepare(Prepare(trial="nominal_0", set_index=0, nan=True))
     given, case = judge.memory.inputs[0][0].clone(), judge._book.case("nominal_0")
