@@ -26,6 +26,8 @@ _MOST_SHARES = 6
 """More arguments than that share so many choices."""
 _ENOUGH_STEPS = 8
 """Choices of which fewer steps hold, so that they are not even doubled, are left out where others hold more."""
+_ENOUGH_CHOICES = 2
+"""Choices of which as many steps hold, after which no other is looked at: a draw takes one, and each judge has its own."""
 _LIMIT_S = 2.0
 """Time for one trial's choices; after it those count that were looked at so far, two at least."""
 _NOTHING = "other sizes of it alone add to the output, or scale it"
@@ -66,7 +68,8 @@ class UnevenChoices:
             if not self._nothing[share]:
                 self._note(trial, {share: 1})
                 found[share] = steps_of(trial)
-            if len(found) > 1 and time.perf_counter() > until_s:
+            n_enough = sum(n >= _ENOUGH_STEPS for n in found.values())
+            if n_enough == _ENOUGH_CHOICES or (len(found) > 1 and time.perf_counter() > until_s):
                 break
         most = max(found.values(), default=0)
         self._note(trial, {share: n for share, n in found.items() if n and n >= min(most, _ENOUGH_STEPS)})
