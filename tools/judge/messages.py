@@ -162,15 +162,16 @@ class VerifyInputs(Request[Intact]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Supersede(Request[Done]):
-    """Change the parameters, and give a set the inputs of another, while a candidate works.
+class DrawNext(Request[Done]):
+    """Draw the parameters of the next `Supersede`: what takes time is done before a candidate works."""
 
-    What takes time is drawn beforehand, by the same request with `draws_only`.
-    """
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supersede(Request[Done]):
+    """Change the parameters, and give a set the inputs of another, while a candidate works."""
 
     set_index: int
     like: int  # the set whose inputs it gets
-    draws_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +224,7 @@ class Loop(Request[Looped]):
 
 REQUESTS: tuple[type[Request[Any]], ...] = (
     Load, Wipe, Redraw, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, LeaveOut, FindUnasked,
-    VerifyInputs, Supersede, Copy, MakeRoom, Idle, Check, PrepareMode, Loop,
+    VerifyInputs, DrawNext, Supersede, Copy, MakeRoom, Idle, Check, PrepareMode, Loop,
 )  # fmt: skip
 
 

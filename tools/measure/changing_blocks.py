@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from statistics import median
 
-from ridgeline.tools.judge.messages import Check, Supersede
+from ridgeline.tools.judge.messages import Check, DrawNext, Supersede
 from ridgeline.tools.machine.process_use import on_any_core
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan, BlockPlanner
 from ridgeline.tools.measure.distrust import ROUNDED_ERROR, Distrusted, error_words
@@ -102,7 +102,7 @@ class ChangingBlocks:
         self.tries += 1
         self.in_vain += 1
         timed = self.timed
-        timed.judge.ask(Supersede(set_index=plan.sets[-1], like=plan.unasked[0], draws_only=True))
+        timed.judge.ask(DrawNext())
         watch = TicketWatch(side=timed.side, sets=plan.sets, block_s=plan.calls * timed.usual_call_s)
         with on_any_core(timed.judge.pid), ThreadPoolExecutor(1) as beside:
             changing = beside.submit(self._change, plan, watch)

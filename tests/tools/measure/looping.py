@@ -8,7 +8,7 @@ from threading import Condition
 
 from tests.tools.measure.answering import Answering
 
-from ridgeline.tools.judge.messages import Check, Supersede
+from ridgeline.tools.judge.messages import Check, DrawNext, Supersede
 from ridgeline.tools.judge.replies import Done
 from ridgeline.tools.measure.block_plan import BlockPlan, BlockPlanner
 from ridgeline.tools.measure.changing_blocks import ChangingBlocks
@@ -33,11 +33,13 @@ class Memory(Answering):
         self.before_a_change: Callable[[], object] = lambda: None
         self.graded: list[int] = []
 
+    def draw_next(self, _request: DrawNext) -> Done:
+        return Done()
+
     def supersede(self, request: Supersede) -> Done:
-        if not request.draws_only:
-            self.before_a_change()
-            self.inputs[request.set_index] = self.inputs[request.like]
-            self.parameter += 1
+        self.before_a_change()
+        self.inputs[request.set_index] = self.inputs[request.like]
+        self.parameter += 1
         return Done()
 
     def check(self, request: Check) -> Trial:

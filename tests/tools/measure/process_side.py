@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from tests.tools.measure.answering import Answering
 
-from ridgeline.tools.judge.messages import Check, FindUnasked, Idle, Renew, Supersede, VerifyInputs
+from ridgeline.tools.judge.messages import Check, DrawNext, FindUnasked, Idle, Renew, Supersede, VerifyInputs
 from ridgeline.tools.judge.replies import Done, Idled, Intact, Renewed, Unasked
 from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timed_side import WarmUp
@@ -121,10 +121,12 @@ class FileJudge(Answering):
     def verify_inputs(self, _request: VerifyInputs) -> Intact:
         return Intact(intact=True)
 
+    def draw_next(self, _request: DrawNext) -> Done:
+        return Done()
+
     def supersede(self, request: Supersede) -> Done:
-        if not request.draws_only:
-            self.changes += 1
-            self.memory[request.set_index, 0] = self.memory[request.like, 0]
+        self.changes += 1
+        self.memory[request.set_index, 0] = self.memory[request.like, 0]
         return Done()
 
     def idle(self, _request: Idle) -> Idled:

@@ -10,7 +10,7 @@ import pytest
 from tests.tools.measure.answering import Answering
 
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.judge.messages import Check, FindUnasked, Idle, Renew, Supersede, VerifyInputs
+from ridgeline.tools.judge.messages import Check, DrawNext, FindUnasked, Idle, Renew, Supersede, VerifyInputs
 from ridgeline.tools.judge.replies import Done, Idled, Intact, Renewed, Unasked
 from ridgeline.tools.machine.process_use import thread_count
 from ridgeline.tools.measure.alternation import AlternatingRun
@@ -68,6 +68,9 @@ class BusyJudge(Answering):
 
     def find_unasked(self, _request: FindUnasked) -> Unasked:
         return Unasked(written=())
+
+    def draw_next(self, _request: DrawNext) -> Done:
+        return Done()
 
     def supersede(self, _request: Supersede) -> Done:
         return Done()

@@ -15,6 +15,7 @@ from ridgeline.tools.judge.messages import (
     Check,
     Copy,
     DetectChange,
+    DrawNext,
     Examine,
     ExamineRepeat,
     FindUnasked,
@@ -171,8 +172,7 @@ class Judge:
             Label.PARAMETER_WITHOUT_EFFECT: effects.without,
             Label.CONSTANT_OUTPUT: effects.constant_outputs,
         }
-        refused = as_skipped(self._renewal.kinds.refused)
-        return refused + tuple(
+        return as_skipped(self._renewal.kinds.refused) + tuple(
             SkippedTrial(name=name if label is Label.TRIAL_SKIPPED else f"{label} {name}", reason=why, label=label)
             for label, named in found.items()
             for name, why in named.items()
@@ -284,8 +284,7 @@ class Judge:
 
     def leave_out(self, _request: LeaveOut) -> LeftOut:
         """Leave out of timed sets what the reference refuses of their contents of now."""
-        refused = self._refused_now()
-        if refused:
+        if refused := self._refused_now():
             self._renewal.leave_out(refused)
         return LeftOut(left_out=as_skipped(refused), timed_kinds=self._renewal.kinds.names)
 
@@ -310,12 +309,14 @@ class Judge:
         index, filling = request.set_index, self._renewal.filling
         return Intact(intact=filling is None or is_intact(filling, index, self.memory.inputs[index]))
 
+    def draw_next(self, _request: DrawNext) -> Done:
+        """Draw the parameters of the next change beforehand."""
+        self._renewal.draw_next()
+        return Done()
+
     def supersede(self, request: Supersede) -> Done:
         """Change contents while a candidate works."""
-        if request.draws_only:
-            self._renewal.draw_next()
-        else:
-            self._renewal.supersede(request.set_index, request.like)
+        self._renewal.supersede(request.set_index, request.like)
         return Done()
 
     def copy(self, request: Copy) -> Done:
