@@ -26,8 +26,8 @@ from ridgeline.tools.records.trial_names import NOMINAL, SIGNED, SILENT, TIMED, 
 from ridgeline.tools.records.vocabulary import Role
 
 _SLOWER = 1.15
-"""Contents on which the reference takes longer by this factor are not timed: exponentials that end as denormal numbers
-take a CPU many times as long."""
+"""Contents on which the reference takes longer by this factor are met in blocks that do not count: exponentials that end as
+denormal numbers take a CPU many times as long."""
 _ATTEMPTS, _ROUNDS, _ENOUGH_S = 3, 7, 0.2
 """The reference is not called slower for a busy machine: the fastest of several calls counts, in the best attempt."""
 
