@@ -62,7 +62,6 @@ class Reference:
         """
         self.source = source
         self.device = device
-        self.source = source
         self._limit = limit or HangLimit()
         self.patience = Patience()
         self._module = self._own("module", lambda: load_reference(source))
