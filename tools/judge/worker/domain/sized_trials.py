@@ -218,7 +218,7 @@ class SizedTrials:
         until_s, n_looked_at = time.perf_counter() + _LIMIT_S, 0
         taken, refused = 0, MOST_STEPS[trial] + 1
         steps = MOST_STEPS[trial]
-        while taken + 1 < refused and (n_looked_at < max(1, _LEAST_SIZES) or time.perf_counter() < until_s):
+        while taken + 1 < refused and (n_looked_at < _LEAST_SIZES or time.perf_counter() < until_s):
             n_looked_at += 1
             if self._tried(self._note(trial, steps), lambda: self._looked_at(trial)):
                 refused = steps

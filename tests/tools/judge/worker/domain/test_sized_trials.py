@@ -336,7 +336,7 @@ def test_a_slow_reference_has_its_largest_sizes_tried_and_no_others(monkeypatch:
     seconds = itertools.count(step=100)
     timer = SimpleNamespace(perf_counter=lambda: float(next(seconds)))
     monkeypatch.setattr("ridgeline.tools.judge.worker.domain.sized_trials.time", timer)
-    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.sized_trials._LEAST_SIZES", 0)
+    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.sized_trials._LEAST_SIZES", 1)
     assert LARGE_MATRICES not in large(module(LAYER, FIXED_POINT)), "the first one is beyond the edge"
     assert LARGE_MATRICES in large(
         module(f"{LAYER}; self.last = nn.Linear(64, 8)", "return self.last(torch.tanh(self.layer(x)))")
