@@ -25,6 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.contract import tensors_in
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.choices import Choices, Way
 from ridgeline.tools.judge.worker.grading.class_errors import moved
@@ -239,14 +240,10 @@ def _may_jump(func: Any, given: Any, result: Any) -> bool:
     """Return whether an operation rounds, or makes integers, bools or numbers of fewer bits of floating ones."""
     if str(func.overloadpacket).removeprefix("aten.").rstrip("_") in _JUMPS:
         return True
-    floating = [t for t in _tensors(given) if t.is_floating_point()]
+    floating = [t for t in tensors_in(given) if t.is_floating_point()]
     widest = max((t.element_size() for t in floating), default=0)
     return any(
         not made.is_complex() and (not made.is_floating_point() or made.element_size() < widest)
-        for made in _tensors(result)
+        for made in tensors_in(result)
         if floating
     )
-
-
-def _tensors(tree: Any) -> list[torch.Tensor]:
-    return [each for each in _pytree.tree_leaves(tree) if isinstance(each, torch.Tensor)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.contract import tensors_in
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import NOMINAL
@@ -52,7 +52,7 @@ class _Narrowing(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch h
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        given, made = _tensors((args, kwargs)), [t for t in _tensors(result) if t.is_floating_point()]
+        given, made = tensors_in((args, kwargs)), [t for t in tensors_in(result) if t.is_floating_point()]
         is_of_narrow = any(id(t) in self._narrow for t in given)
         for each in made:
             if each.dtype is torch.float64:
@@ -77,7 +77,3 @@ def _computes(func: Any, given: list[torch.Tensor], made: torch.Tensor) -> bool:
         return True
     is_of_whole = bool(given) and not any(t.is_floating_point() for t in given)
     return made.numel() > 1 and not is_of_whole
-
-
-def _tensors(tree: Any) -> list[torch.Tensor]:
-    return [each for each in _pytree.tree_leaves(tree) if isinstance(each, torch.Tensor)]
