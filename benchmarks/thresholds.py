@@ -49,6 +49,7 @@ MODULES = (
     "tools.judge.worker.inputs.symmetry",
     "tools.judge.worker.inputs.crowds",
     "tools.judge.worker.domain.other_inputs",
+    "tools.judge.worker.domain.objections",
     "tools.judge.worker.domain.refused_kinds",
     "graph.certificate.audit",
     "graph.certificate.certificate",

@@ -17,7 +17,7 @@ from ridgeline.tools.judge.worker.domain.crowded_inputs import CrowdedInputs
 from ridgeline.tools.judge.worker.domain.effects import is_read
 from ridgeline.tools.judge.worker.domain.moved_copies import settle_copies
 from ridgeline.tools.judge.worker.domain.near_one import settle_power
-from ridgeline.tools.judge.worker.domain.objections import LOST, OUTSIDE
+from ridgeline.tools.judge.worker.domain.objections import CONSTANT, LOST, OUTSIDE
 from ridgeline.tools.judge.worker.domain.other_inputs import OtherInputs
 from ridgeline.tools.judge.worker.domain.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.domain.scalars import other_scalar, taken_scalars
@@ -50,7 +50,6 @@ T = TypeVar("T")
 _MIXTURES = "mixtures"
 _MOST_ALONE = 6
 """Trials in which an argument alone changes; more arguments than that share them. Blocks change any single one."""
-_CONSTANT = "its values are a mask or indices, and are always these"
 _SCALAR_KEPT = "it is a whole number or a flag, part of a module's form, or the reference takes no other value"
 
 
@@ -129,7 +128,7 @@ class Domain:
         self.not_varied |= {self._names[name]: why for name, why in refused.items()}
         for name in self._source.weights.kept:
             if name not in refused and self._is_read(name):
-                self.not_varied[self._names[name]] = _CONSTANT
+                self.not_varied[self._names[name]] = CONSTANT
         self._book.forget_errors()
 
     def _try_unless_lost(self, what: str, attempt: Callable[[], str]) -> str:

@@ -1,4 +1,4 @@
-"""The reasons why a reference gives nothing for a trial to be compared with."""
+"""The reasons why a reference gives nothing for a trial to be compared with, or why an argument keeps its values."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from collections.abc import Callable
 
 OUTSIDE = "outside the reference's domain: its output is not finite"
 LOST = "the reference's kernels fail on the GPU with these values (a device-side assert?)"
+CONSTANT = "its values are a mask or indices, and are always these"
+REFUSED_DRAWS = "some of its other values are outside the reference's domain"
+
+MORE_DRAWS = 4
+"""Further draws on which a way has to be taken, once one was refused: a bound that it just reaches, some draws leave, and
+some draws of a matrix are definite by chance."""
 
 Objection = Callable[[str, str], str]
 """Returns why the reference gives nothing for a trial, "" when it does; the second argument names what is tried."""

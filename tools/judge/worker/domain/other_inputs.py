@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.domain.objections import Objection
+from ridgeline.tools.judge.worker.domain.objections import CONSTANT, MORE_DRAWS, REFUSED_DRAWS, Objection
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import NOMINAL, TWEAKED
 
 _FIRST_VARIED = (NOMINAL[0], TWEAKED[0])  # the first trials to change inputs that `get_inputs` gives alike
-_MORE_DRAWS = 4
-"""Further draws on which a way has to be taken, once one was refused: a bound that it just reaches, some draws leave."""
 _NOT_TOGETHER = "together with others, other values are outside the reference's domain"
-_REFUSED_DRAWS = "some of its other values are outside the reference's domain"
 _TOGETHER, _TOGETHER_AGAIN = "other inputs", "other inputs, each accepted alone"
-_CONSTANT = "its values are a mask or indices, and are always these"
 
 Takes = Callable[[Tensors, str], bool]
 """Returns whether the reference takes inputs; the second argument names what is tried."""
@@ -53,7 +49,7 @@ class OtherInputs:
                 for index in ways.varied:
                     self._leave(index, _NOT_TOGETHER)
         for index in ways.kept:
-            self._kept.setdefault(self._names[index], _CONSTANT)
+            self._kept.setdefault(self._names[index], CONSTANT)
         return self._kept
 
     def _refuses_together(self, what: str) -> bool:
@@ -78,8 +74,8 @@ class OtherInputs:
         return [self._objection(trial, what) for trial in _FIRST_VARIED]
 
     def _objection_to_draws(self, what: str) -> str:
-        draws = (self._source.nominal(f"{what}, draw {i}") for i in range(_MORE_DRAWS))
-        return "" if all(self._takes(inputs, what) for inputs in draws) else _REFUSED_DRAWS
+        draws = (self._source.nominal(f"{what}, draw {i}") for i in range(MORE_DRAWS))
+        return "" if all(self._takes(inputs, what) for inputs in draws) else REFUSED_DRAWS
 
     def _leave(self, index: int, why: str) -> None:
         """Leave an input as `get_inputs` gives it; one that it always gives alike is named."""

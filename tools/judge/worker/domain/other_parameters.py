@@ -11,7 +11,7 @@ from functools import partial
 
 from ridgeline.tools.errors import ProblemError, without_name
 from ridgeline.tools.judge.worker.domain.halving import take_by_halves
-from ridgeline.tools.judge.worker.domain.objections import OUTSIDE, Tried
+from ridgeline.tools.judge.worker.domain.objections import MORE_DRAWS, OUTSIDE, REFUSED_DRAWS, Tried
 from ridgeline.tools.judge.worker.grading.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
@@ -24,9 +24,6 @@ _LIMIT_S = 10.0
 _MOST_HALVES = 48
 """Attempts at the first way, half as many at each further one, and all within `_LIMIT_S`: what is refused together after
 that is given up one way together. One of 200 parameters takes some 20."""
-_MORE_DRAWS = 4
-"""Further draws on which a way has to be taken, once one was refused: some draws of a matrix are definite by chance."""
-_REFUSED_DRAWS = "some of its other values are outside the reference's domain"
 
 
 class OtherParameters:
@@ -58,7 +55,7 @@ class OtherParameters:
         fragile = weights.fragile
         if not weights.varied:
             return kept
-        objection = self._objection(RANDOM_PARAMETERS, _MORE_DRAWS if fragile else 1)
+        objection = self._objection(RANDOM_PARAMETERS, MORE_DRAWS if fragile else 1)
         is_likely = {n: n in fragile or not weights.defaults[n].is_floating_point() for n in weights.varied}
         asked = sorted(weights.varied, key=is_likely.__getitem__)  # what is refused lies together
         taken, way = frozenset[str](), 0
@@ -80,7 +77,7 @@ class OtherParameters:
     def _objection_to(self, way: int, asked: Sequence[str], taken: frozenset[str]) -> str:
         self._halves_left -= 1
         with self._weights.varying_only(taken.union(asked)):
-            return self._objection(f"other {', '.join(asked)}, way {way}", _MORE_DRAWS)
+            return self._objection(f"other {', '.join(asked)}, way {way}", MORE_DRAWS)
 
     def _objection(self, what: str, draws: int) -> str:
         return self._tried(what, lambda: self._refusal(what, draws))
@@ -95,7 +92,7 @@ class OtherParameters:
                 is_taken = all(self._takes_draw(f"{what}, draw {i}", in_places=i % 2 == 0) for i in range(draws))
         except ProblemError as error:
             return without_name(error)
-        return "" if is_taken else _REFUSED_DRAWS
+        return "" if is_taken else REFUSED_DRAWS
 
     def _takes_draw(self, label: str, *, in_places: bool) -> bool:
         """Return whether the reference takes another draw, with one place of each changed as between blocks."""
