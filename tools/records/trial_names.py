@@ -64,7 +64,8 @@ SILENT = (SILENT_LATE, SILENT_EARLY)
 UNEVEN = ("uneven_0", "uneven_1")
 """The trials in which one secret argument, or a share of many, is larger beside the others, and smaller."""
 HELD_LATE, HELD_EARLY = "held_late", "held_early"
-"""As these, with a number in place of zero: only where what comes there lasts beside it, and not beside zero."""
+"""The trials whose inputs are one number but for a first, or a last, part of every dimension: only where what comes there lasts
+beside that number, and not beside zero."""
 HELD = (HELD_LATE, HELD_EARLY)
 EARLY = (SILENT_EARLY, HELD_EARLY)
 QUIET = (*SILENT, *HELD)
@@ -82,7 +83,8 @@ SIZED = (
     *UNEVEN,
     *QUIET,
 )
-"""Those there are only where an argument's size does not merely scale the output; of QUIET that does not matter."""
+"""The trials of a size that is found for each reference. Where larger arguments merely scale the output, most of them there are
+not. Those of QUIET there are all the same, whose size is how much is silent; of UNEVEN each choice is looked at by itself."""
 ALONE = "alone"
 """A trial `alone_NAME` differs from its base in one argument; `alone_1`, `alone_2`, … in a share of many arguments."""
 SCALARS = "scalars"

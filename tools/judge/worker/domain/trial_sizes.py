@@ -28,26 +28,22 @@ from ridgeline.tools.records.trial_names import (
 _STEPS_OF_TWO = 8
 """Steps of a trial's size by which it doubles: from an iteration that settles early to chaos it is some ten of them."""
 MOST_STEPS = {
-    LARGE_INPUTS: 24,
-    SMALL_INPUTS: 24,
-    LARGE_MATRICES: 24,
-    LARGE_VECTORS: 8,
-    SMALL_PARAMETERS: 48,
-    LARGE_SCALARS: 24,
-    SMALL_SCALARS: 32,
-    SMALL_APART: 32,
-    LARGE_BLOCKED: 24,
-    **dict.fromkeys(MOVED, 24),
-    **dict.fromkeys(UNEVEN, 48),
-    **dict.fromkeys(QUIET, 4),
+    LARGE_INPUTS: 24,  # 8 times as large
+    SMALL_INPUTS: 24,  # an 8th
+    LARGE_MATRICES: 24,  # 8 times as large
+    LARGE_VECTORS: 8,  # twice as large: numbers of up to 6, and a gate of 6 keeps a state for 400 steps
+    SMALL_PARAMETERS: 48,  # a 64th
+    LARGE_SCALARS: 24,  # 8 times as large
+    SMALL_SCALARS: 32,  # a 16th
+    SMALL_APART: 32,  # a 16th
+    LARGE_BLOCKED: 24,  # 8 times as large
+    **dict.fromkeys(MOVED, 24),  # `_FURTHEST` in equal steps
+    **dict.fromkeys(UNEVEN, 48),  # 64 times as large, or a 64th: two would be 8 times and an 8th
+    **dict.fromkeys(QUIET, 4),  # a quarter that is not silent: `_SILENT_STEPS_OF_TWO`
 }
-"""... and the most of them: a factor of 8, numbers of up to 6, a 64th, a 16th, a quarter that is not silent.
+"""The most steps of each trial's size.
 
-One argument alone goes to 64 times or a 64th: two would be 8 times as large and an 8th beside each other.
-
-A gate of 6 keeps a state for 400 steps.
-
-Larger ones would ask an honest kernel for what float32 does not hold: a gate of 1 - 2^-12 is off by 2^-13 of what it lacks."""
+Larger sizes would ask an honest kernel for what float32 does not hold: a gate of 1 - 2^-12 is off by 2^-13 of what it lacks."""
 _FURTHEST = 5.0
 """What is added with the most steps of a trial of MOVED: all gates are moved, not single ones."""
 _SILENT_STEPS_OF_TWO = 2
