@@ -36,7 +36,7 @@ from ridgeline.tools.records.finding import faults_of
 _COVERED_SHARE = 1 / 4
 """Share of the pairs of blocks before which kinds of contents that are due are asked for; at the end all of them are."""
 _TRIALS_SHARE = 3 / 4
-"""... and whole trials, while some are due."""
+"""Share of the pairs of blocks before which whole trials are asked for, while some are due."""
 
 
 def planner_of(judge: JudgeProcess, block_s: float, *sides: TimedSide) -> BlockPlanner:

@@ -85,14 +85,15 @@ PLAIN_LANES = (8, 16)
 where an error is near a limit."""
 
 PLAIN_SCALES = (1.0, 1.37, 1.17, 1.71)
-"""... and factors of all terms: where most are alike each addition rounds alike, by what that one number is,
-and of few rows one decides whose largest terms are nearly equal."""
+"""Factors of all terms of a plain sum, each with either number of `PLAIN_LANES`: where most terms are alike each addition
+rounds alike, by what that one number is, and of few rows one decides whose largest terms are nearly equal."""
 
 BEYOND_SUMS = 16.0
-"""... and times the limit that knows one way beyond which no other way makes an error up."""
+"""Plain sums are made in one way after the other, each number of lanes at each scale, only while error <= this x limit, where
+limit = max(nominal gate, multiple x largest error of the class and of the ways so far): no other way makes a larger one up."""
 
 LONGEST_LANE = 1 << 16
-"""... and the terms of each lane: who adds more of them has threads, or adds in blocks."""
+"""Terms that one lane of a plain sum adds up at most: who adds more of them has threads, or adds in blocks."""
 
 LAST_BITS = 2.0**-20
 """Part of itself that each result in the reference may be nearer to zero where a rounding or a comparison follows: 16 units of
@@ -100,11 +101,11 @@ float32. An element that moves as far as a whole step so may lie on either side 
 further off."""
 
 LAST_BITS_DRAWS = 32
-"""... and as many draws, half of them further from zero: of either half one of three moves an element that honest kernels
-move to the other side, so 0.1 % are missed."""
+"""Draws of results that are `LAST_BITS` nearer to zero, or further from it in half of them. Of either half one of three moves
+an element that honest kernels move to the other side, so 0.1 % are missed."""
 
 LAST_BITS_REACH = 2.0
-"""... and the multiple of an element's furthest draw by which that very element may be off: two steps in one row."""
+"""Multiple of an element's furthest draw with other last bits by which that very element may be off: two steps in one row."""
 
 WELL_CONDITIONED_SHARE = 15 / 16
 """Share of an output's elements, those that other last bits move least, which are held to a limit of their own where the whole
@@ -123,8 +124,8 @@ ROW_NORM_FLOOR = 1e-3
 """A row's error is taken over max(|row - mean(row)|, this x |row|), so that a nearly constant row does not explode."""
 
 ROW_SCALE_FLOOR = 0.1
-"""... and over at least this x the whole output's rms: a row that ReLU nearly made zero has no scale of its own. At 0.01
-the worst row of a Winograd convolution lay anywhere between 0.3 and 3 of its limit, by the draw. Row scales of the
+"""A row's error is taken over at least this x the whole output's rms: a row that ReLU nearly made zero has no scale of its own.
+At 0.01 the worst row of a Winograd convolution lay anywhere between 0.3 and 3 of its limit, by the draw. Row scales of the
 row_scaled trial span 2^10: a wrong row of the smallest, 3.6e-3 of the rms, still is 0.036, beyond bf16's limit."""
 
 LOST_ROW = 0.25
@@ -138,9 +139,14 @@ LOST_STEADY: Mapping[PrecisionClass, float] = {
     PrecisionClass.BF16: 0.1,
     PrecisionClass.FP8: 0.1,
 }
-"""... where each accepted class's own error moves that row by less than this x `LOST_ROW`. Any row that an honest kernel may
-lose is moved by more: what is left of a cancellation, a number below a type's range. A row in bf16 is some 3e-3 off its own
-size."""
+"""A row counts as lost only where each accepted class's own error moves it by less than this x `LOST_ROW`. Any row that an
+honest kernel may lose is moved by more: what is left of a cancellation, a number below a type's range. A row in bf16 is some
+3e-3 off its own size."""
+
+LOST_MOVED = 2e-4
+"""A row counts as lost only where what sums lose, other last bits of the operands, moves it by less than this x `LOST_ROW`. A
+variance in one pass loses the square of what its operands' last bits are multiplied by: 400 of them here, 1e-2 of the row in
+fp32."""
 
 ELEMENT_SLACK: Mapping[PrecisionClass, float] = {
     PrecisionClass.FP64: 64.0,
@@ -173,10 +179,6 @@ nondeterministic."""
 _STORED_IN_16_BITS = {"bfloat16": PrecisionClass.BF16, "float16": PrecisionClass.FP16}
 _OUTPUT_CLASS = {"float64": PrecisionClass.FP64} | _STORED_IN_16_BITS
 
-
-LOST_MOVED = 2e-4
-"""... and what sums lose moves it by less than this x `LOST_ROW`. A variance in one pass loses the square of what its operands'
-last bits are multiplied by: 400 of them here, 1e-2 of the row in fp32."""
 
 SMALLEST_ROW: Mapping[str, float] = {"float16": 2.0**-12, "bfloat16": 1e-30, "float32": 1e-30, "float64": 1e-290}
 """Root mean square of a row, by the output's type, below which nothing is asked of it: what led there may have been below the

@@ -19,7 +19,8 @@ _CPU_KEPT_SHARE = 8
 _GPU_KEPT_SHARE = 3
 """Trials are kept within memory / this."""
 _GPU_SPARE_SETS = 6
-"""... and leave room for as many sets beside all that is known: for the reference in float64, and a runner's own outputs."""
+"""Sets for which the trials kept on a GPU leave room beside all that is known: for the reference in float64, and a runner's own
+outputs."""
 _WITHOUT_GRAPHS = {"max-autotune": "max-autotune-no-cudagraphs"}
 _CUDA_SUCCESS, _CUDA_NOT_SUPPORTED = 0, 801  # a GPU before Ampere sets no lines aside
 

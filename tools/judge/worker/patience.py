@@ -16,11 +16,11 @@ from types import FrameType
 from ridgeline.tools.errors import REFERENCE, BadReferenceError
 
 _TIMES = 20.0
-"""A call may take this x the shortest of its kind so far: denormal numbers take a CPU some ten times as long as others ..."""
+"""A call may take this x the shortest of its kind so far: denormal numbers take a CPU some ten times as long as others."""
 _LEAST_S = 0.5
-"""... and always this: whatever else the machine does comes between."""
+"""A call may always take this: whatever else the machine does comes between."""
 _OWN = 1 / 2
-"""Part of that time in which the thread itself was at work, where the call is ended: a stopped machine ends none."""
+"""Part of the time allowed in which the thread itself was at work, where the call is ended: a stopped machine ends none."""
 
 
 class TakesTooLongError(BadReferenceError):

@@ -25,21 +25,21 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import EARLY, HELD, NOMINAL
 
 _BEYOND = 1e3
-"""A place of an output counts where it moves by this x what it moves by beside zeros, and a number ..."""
+"""A place of an output counts where it moves by this x what it moves by beside zeros."""
 _LEAST = 0.1
-"""... where such places move by this part of the output: one place in a thousand counts by chance."""
+"""Part of the output by which the places that count have to move beside a number: one place in a thousand counts by chance."""
 _MORE = 8.0
-"""... and by this x what they move by beside other numbers, but for the three quarters that show most: a product depends on
-its first part beside each, and needs no such trial."""
+"""They have to move by this x what they move by beside other numbers, but for the three quarters of these that show most: a
+product depends on its first part beside each, and needs no such trial."""
 _LEAST_SHOWN = 1 / 4
 _CLEARLY_MORE = 2.0
 """A later number has to show so much more: those of the reference come first, beside which a state may rest for good."""
 _LEAST_PLACES = 1 / 16
 """Part of the places of an output that may count at all: of fewer nothing is tried."""
 _LIMIT_S = 1.0
-"""Time for the numbers of one trial ..."""
+"""Time for the numbers of one trial, of which `_LEAST_TRIED` are tried in any case."""
 _LEAST_TRIED = 4
-"""... but so many are tried."""
+"""Numbers that are tried however long it takes."""
 
 
 @dataclass(frozen=True, slots=True)

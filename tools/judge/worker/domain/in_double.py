@@ -27,7 +27,8 @@ _UNASKED = {torch.float16: NOMINAL_GATE[PrecisionClass.FP16], torch.bfloat16: NO
 _UNASKED_WIDER = NOMINAL_GATE[PrecisionClass.TF32]
 """An own error up to this is taken for rounding: 100 x the nominal gate of fp32, or that of an output's own type."""
 _MULTIPLE = 10.0
-"""... and so is one up to this x what rounding each result on the way to the narrowest type does, or what sums lose."""
+"""An own error is taken for rounding up to this x what rounding each result on the way to the narrowest type does, or what
+sums lose."""
 
 
 def settle_double(reference: Reference, inputs: Tensors, native: Tensors) -> None:
