@@ -24,7 +24,6 @@ from ridgeline.tools.records.trial_names import NOMINAL, SCALARS
 _LIMIT_S = 3.0
 """Time for all arguments; a model of hundreds of slow layers has the rest of them looked at together."""
 _DRAWS = 8
-_ALL = "the output"
 _CONSTANT = "it is the same in every trial: a kernel may write it without the work that it takes"
 
 
@@ -73,16 +72,19 @@ class Effects:
         until = time.perf_counter() + limit_s
         while changing and time.perf_counter() < until:
             argument = changing.pop()
-            if where := self._hidden((argument,)):
-                found[names(argument)] = _reason(where)
-        if changing and (where := self._hidden(tuple(changing))):
-            found |= {names(argument): _reason(where) for argument in changing}
+            if hidden := self._hidden((argument,)):
+                found[names(argument)] = hidden.reason
+        if changing and (hidden := self._hidden(tuple(changing))):
+            found |= {names(argument): hidden.reason for argument in changing}
         return found
 
     def _do_weights_show(self) -> bool:
         """Return whether all other weights together show; nothing is asked where one of them does alone."""
         weights = self._source.weights.varied
-        return not weights or not self._shown.isdisjoint(weights) or self._hidden(weights) != _ALL
+        if not weights or not self._shown.isdisjoint(weights):
+            return True
+        hidden = self._hidden(weights)
+        return hidden is None or not hidden.everywhere
 
     def _constant_outputs(self, trials: Sequence[str]) -> dict[str, str]:
         """Return those of several outputs that are alike in all of these trials, by name with the reason.
@@ -100,7 +102,7 @@ class Effects:
     def _scalars_without(self, names: Sequence[str]) -> dict[str, str]:
         pairs = enumerate(zip(self._reference.scalars, self._other_scalars, strict=True))
         changed = [i for i, (was, other) in pairs if repr(was) != repr(other)]
-        return {names[i]: _reason(_ALL) for i in changed if not self._scalar_shows(i)}
+        return {names[i]: _Hidden(everywhere=True).reason for i in changed if not self._scalar_shows(i)}
 
     @property
     def _other_scalars(self) -> Sequence[Scalar]:
@@ -118,20 +120,21 @@ class Effects:
                 return True
         return not all(self._passed_by(outputs, case))
 
-    def _hidden(self, chosen: tuple[ArgumentKey, ...]) -> str:
-        """Return the outputs in which nobody would see other values of the chosen arguments alone, "" for none.
+    def _hidden(self, chosen: tuple[ArgumentKey, ...]) -> _Hidden | None:
+        """Return the outputs in which nobody would see other values of the chosen arguments alone, None for none.
 
         They are tried beside either trial's other ones. An output whose bits never change does not depend on them.
         """
         tried = [self._looked_at(base, chosen) for base in dict.fromkeys((self._book.changes.alone_base, NOMINAL[0]))]
         if all(all(look.passed) for look in tried):
-            return _ALL
+            return _Hidden(everywhere=True)
         self._shown.update(chosen)
-        return ", ".join(
+        outputs = tuple(
             name
             for index, name in enumerate(self._outputs)
             if any(look.changed[index] for look in tried) and all(look.passed[index] for look in tried)
         )
+        return _Hidden(outputs=outputs) if outputs else None
 
     def _looked_at(self, base: str, chosen: tuple[ArgumentKey, ...]) -> _Look:
         book, nothing = self._book, (False,) * len(self._outputs)
@@ -177,8 +180,17 @@ class _Look:
     changed: tuple[bool, ...]
 
 
-def _reason(where: str) -> str:
-    return f"other values in its place alone change {where} by less than the gate"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hidden:
+    """The outputs in which nobody would see other values of an argument: all of them, or some by name."""
+
+    everywhere: bool = False
+    outputs: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        where = "the output" if self.everywhere else ", ".join(self.outputs)
+        return f"other values in its place alone change {where} by less than the gate"
 
 
 def is_read(view: torch.Tensor, reference: Reference, inputs: Tensors) -> bool:
