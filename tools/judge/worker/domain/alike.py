@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import math
+from enum import StrEnum
 
 import torch
 
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import are_finite
 from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 MERELY = NOMINAL_GATE[PrecisionClass.FP32]
 """An output that differs by no more from one that was scaled shows nothing else: a norm's epsilon, say."""
+
+
+class Likeness(StrEnum):
+    """A way in which outputs of larger arguments are alike, in words of the arguments."""
+
+    SAME = "a larger one gives the same output"
+    SCALED = "a larger one scales the output"
+
+
+def likeness(outputs: Tensors, usual: Tensors) -> Likeness | None:
+    """Return how outputs are like the usual ones, None where they are not: the same, or times a power of two."""
+    pairs = list(zip(outputs, usual, strict=True))
+    if all(difference(was, output) <= MERELY for output, was in pairs):
+        return Likeness.SAME
+    return Likeness.SCALED if all(is_power_of_two_times(*pair) for pair in pairs) else None
 
 
 def is_power_of_two_times(output: torch.Tensor, usual: torch.Tensor) -> bool:

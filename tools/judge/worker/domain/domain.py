@@ -17,7 +17,7 @@ from ridgeline.tools.judge.worker.domain.crowded_inputs import CrowdedInputs
 from ridgeline.tools.judge.worker.domain.effects import is_read
 from ridgeline.tools.judge.worker.domain.moved_copies import settle_copies
 from ridgeline.tools.judge.worker.domain.near_one import settle_power
-from ridgeline.tools.judge.worker.domain.objections import CONSTANT, LOST, OUTSIDE
+from ridgeline.tools.judge.worker.domain.objections import CONSTANT, Known
 from ridgeline.tools.judge.worker.domain.other_inputs import OtherInputs
 from ridgeline.tools.judge.worker.domain.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.domain.scalars import other_scalar, taken_scalars
@@ -132,7 +132,7 @@ class Domain:
         self._book.forget_errors()
 
     def _try_unless_lost(self, what: str, attempt: Callable[[], str]) -> str:
-        return LOST if what in self._left_out else self._tried(what, attempt)
+        return Known.LOST if what in self._left_out else self._tried(what, attempt)
 
     def _is_read(self, name: str) -> bool:
         """Return whether the output depends on a tensor that keeps its values: a count of batches has no part in it."""
@@ -225,7 +225,7 @@ class Domain:
         trials = SignTrials(self._book, self._source, self._sign_objection)
         names = trials.settle()
         for trial, refused in trials.refused.items():
-            named = {c: why for c, why in refused.items() if c not in self._buffers or why != OUTSIDE}
+            named = {c: why for c, why in refused.items() if c not in self._buffers or why is not Known.OUTSIDE}
             self.skipped |= {f"{trial} {self.name_of(argument)}": why for argument, why in named.items()}
         return names
 
@@ -310,7 +310,7 @@ class Domain:
             return "its output is beyond the range of the output's type"
         if self._is_given_finite and not case.is_finite:
             self._book.forget(name)
-            return OUTSIDE
+            return Known.OUTSIDE
         objection = self._objection_to_case(case)
         if objection:
             self._book.forget(name)

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 
-OUTSIDE = "outside the reference's domain: its output is not finite"
-LOST = "the reference's kernels fail on the GPU with these values (a device-side assert?)"
+
+class Known(StrEnum):
+    """A reason that is told from others, by identity: what refuses an argument so is handled in its own way."""
+
+    OUTSIDE = "outside the reference's domain: its output is not finite"
+    LOST = "the reference's kernels fail on the GPU with these values (a device-side assert?)"
+
+
 CONSTANT = "its values are a mask or indices, and are always these"
 REFUSED_DRAWS = "some of its other values are outside the reference's domain"
 

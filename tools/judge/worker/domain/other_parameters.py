@@ -11,7 +11,7 @@ from functools import partial
 
 from ridgeline.tools.errors import ProblemError, without_name
 from ridgeline.tools.judge.worker.domain.halving import take_by_halves
-from ridgeline.tools.judge.worker.domain.objections import MORE_DRAWS, OUTSIDE, REFUSED_DRAWS, Tried
+from ridgeline.tools.judge.worker.domain.objections import MORE_DRAWS, REFUSED_DRAWS, Known, Tried
 from ridgeline.tools.judge.worker.grading.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
@@ -87,7 +87,7 @@ class OtherParameters:
         self._book.forget_errors()
         try:
             if not self._book.make(GIVEN).is_finite and self._is_finite_by_default():
-                return OUTSIDE
+                return Known.OUTSIDE
             with self._book.parameters_kept():
                 is_taken = all(self._takes_draw(f"{what}, draw {i}", in_places=i % 2 == 0) for i in range(draws))
         except ProblemError as error:

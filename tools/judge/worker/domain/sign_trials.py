@@ -21,7 +21,7 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
     room_of,
 )
 from ridgeline.tools.judge.worker.domain.halving import take_by_halves
-from ridgeline.tools.judge.worker.domain.objections import LOST, OUTSIDE
+from ridgeline.tools.judge.worker.domain.objections import Known
 from ridgeline.tools.judge.worker.grading.case import Case, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
@@ -59,7 +59,7 @@ class SignTrials:
         return tuple(trial for trial in SIGNED if self._settle_trial(trial))
 
     def _settle_trial(self, trial: str) -> bool:
-        lost = {c: LOST for each in self.refused.values() for c, why in each.items() if why == LOST}
+        lost = {c: why for each in self.refused.values() for c, why in each.items() if why is Known.LOST}
         candidates = tuple(c for c in self._candidates if c not in lost)  # another judge for each of the lost is enough
         taken, refused = self._taken(trial, candidates)
         self.refused[trial] = lost | refused
@@ -107,7 +107,7 @@ def objection_to_signs(reference: Reference, book: CaseBook, case: Case, non_fin
     """Return why a case of other signs is refused: what gives no number, or hardly a digit of one; "" when it is not."""
     pairs = zip(non_finite_of(case), non_finite_as_given, strict=True)
     if any(bool((found & ~given).any()) for found, given in pairs):
-        return OUTSIDE
+        return Known.OUTSIDE
     try:
         return LEFT_TO_ROUNDING if _is_left_to_rounding(reference, book, case) else ""
     except BadReferenceError:  # it refuses rounded operands, weights of sum 1 say: nothing is told by them

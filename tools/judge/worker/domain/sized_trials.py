@@ -16,7 +16,7 @@ import torch
 
 from ridgeline.tools.errors import BadReferenceError, ProblemError
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
-from ridgeline.tools.judge.worker.domain.alike import MERELY, difference, is_power_of_two_times
+from ridgeline.tools.judge.worker.domain.alike import Likeness, difference, likeness
 from ridgeline.tools.judge.worker.domain.conditioning import (
     LEFT_TO_ROUNDING,
     WORSE,
@@ -74,8 +74,6 @@ _NEAR = 2
 _LESS = 2 / 3
 """... and then each of so many of the steps."""
 _TWICE = 2.0
-_SCALES = "a larger one scales the output"
-_SAME = "a larger one gives the same output"
 
 BothErrors = tuple[EachErrors | None, EachErrors | None]
 
@@ -204,7 +202,7 @@ class SizedTrials:
             return False
         if trial not in MOVED:
             return bool(self._nothing_of(trial))
-        return self._nothing_of(LARGE_MATRICES) == _SCALES or bool(self._nothing_of(trial))
+        return self._nothing_of(LARGE_MATRICES) is Likeness.SCALED or bool(self._nothing_of(trial))
 
     def _nothing_of(self, trial: str) -> str:
         """Return why arguments of other sizes would show nothing, "" where they do; each kind of them is looked at once."""
@@ -328,10 +326,7 @@ class SizedTrials:
                 others = self._outputs(self._of_twice_the_size(usual, trial))
             except ProblemError:
                 return ""  # a smaller size may be taken
-            pairs = list(zip(others, outputs, strict=True))
-            if all(difference(usual, other) <= MERELY for other, usual in pairs):
-                return _SAME
-            return _SCALES if all(is_power_of_two_times(*pair) for pair in pairs) else ""
+            return likeness(others, outputs) or ""
 
         return self._unless_refused(is_alike)()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.tools.judge.worker.made import Made, made
 
-from ridgeline.tools.judge.worker.domain.objections import OUTSIDE
+from ridgeline.tools.judge.worker.domain.objections import Known
 from ridgeline.tools.judge.worker.domain.sign_trials import SignTrials
 
 TRIALS = ("mixed_signs", "few_signs", "opposite_signs")
@@ -26,7 +26,7 @@ def test_inputs_of_one_sign_get_both_and_others_have_no_such_trial() -> None:
 def test_an_input_that_has_to_be_positive_stays_alone() -> None:
     found = made("x, y", TWO, "return torch.relu(x) + torch.log(y)")
     assert signed(found) == {trial: {0} for trial in TRIALS}
-    assert {f"{trial} y": OUTSIDE for trial in TRIALS}.items() <= found.domain.skipped.items()
+    assert {f"{trial} y": Known.OUTSIDE for trial in TRIALS}.items() <= found.domain.skipped.items()
     case = found.book.case("mixed_signs")
     assert bool((case.inputs[0] < 0).any()) and bool((case.inputs[1] > 0).all())
 
@@ -84,7 +84,7 @@ def test_what_is_refused_together_is_not_halved_when_time_is_up() -> None:
 
     def refuse(name: str) -> str:
         asked.append(name)
-        return OUTSIDE
+        return Known.OUTSIDE
 
     trials = SignTrials(found.book, found.source, refuse, limit_s=0.0)
     assert trials.settle() == () and asked == list(TRIALS)
