@@ -63,16 +63,17 @@ from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 _ROWS_WORSE = 16.0
 """Single rows may be so much worse than a usual trial's: the edge reaches few of them first, and their limits are wide."""
 _ROOM = 1 / 4
-"""... and its own type may be this part of fp32's gates off: kernels that round otherwise have the rest."""
+"""Part of fp32's gates by which the reference's own type may be off: kernels that round otherwise have the rest."""
 _LIMIT_S = 3.0
-"""Time for one trial's sizes; after it the largest that was taken so far counts."""
+"""Time for one trial's sizes; after it the largest that was taken so far counts, of `_LEAST_SIZES` at least."""
 _LEAST_SIZES = 6
-"""... once so many have been looked at: they halve 24 steps until one is left."""
+"""Sizes of a trial that are looked at however long it takes: they halve 24 steps until one is left."""
 _MOST_CASES = 6
-"""Sizes of which a whole case is made: two a step below the one that was refused, since the edge is near ..."""
+"""Sizes of which a whole case is made at most."""
 _NEAR = 2
+"""The first so many that are refused are each followed by one that is a step smaller: the edge is near."""
 _LESS = 2 / 3
-"""... and then each of so many of the steps."""
+"""Part of its steps that the next one has where a later one is refused."""
 _TWICE = 2.0
 
 BothErrors = tuple[EachErrors | None, EachErrors | None]
