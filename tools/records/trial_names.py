@@ -6,6 +6,10 @@ from ridgeline.tools.records.vocabulary import Role
 
 NOMINAL = ("nominal_0", "nominal_1")
 TWEAKED = ("tweaked_0", "tweaked_1", "tweaked_2")
+SHIFTED = "shifted"
+"""The trial, and the kind of a timed set, whose numbers are three times as large, and moved to one side."""
+ROW_SCALED = "row_scaled"
+"""The trial, and the kind of a timed set, whose rows are of many sizes."""
 MIXTURE = "mixture"
 """The trial whose inputs are made as those of the timed sets are."""
 FEW_OUTLIERS = "few_outliers"
@@ -18,7 +22,7 @@ BLOCKED = "blocked"
 """The trial, and the kind of a timed set, in which runs of rows and of columns are lifted."""
 APART = "apart"
 """The trial in which runs of rows share hardly a column; only where an input has as many rows and columns."""
-TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", BLOCKED, INTEGERS, OUTLIERS, FEW_OUTLIERS, MIXTURE)
+TRANSFORMED = (*TWEAKED, SHIFTED, ROW_SCALED, BLOCKED, INTEGERS, OUTLIERS, FEW_OUTLIERS, MIXTURE)
 CROWDED = "crowded"
 """The trial in which most numbers of an input are one of them; only where there are inputs that may be so."""
 CROWDED_HIGH = "crowded_high"
@@ -91,7 +95,8 @@ SCALARS = "scalars"
 """The trial in which floating-point scalars have other values of their size; only where there are such."""
 TIMED = (*(trial for trial in SIZED if trial not in SILENT), NEAR_ONE, MOVED_COPY, SCALARS)
 """The trials that timed blocks meet as they are, since no timed set and no block's parameters are of their kind otherwise."""
-SIGNED = ("mixed_signs", "few_signs", "opposite_signs")
+MIXED_SIGNS, FEW_SIGNS, OPPOSITE_SIGNS = "mixed_signs", "few_signs", "opposite_signs"
+SIGNED = (MIXED_SIGNS, FEW_SIGNS, OPPOSITE_SIGNS)
 """The trials in which arguments of one sign have other signs; only where there are such."""
 GIVEN = NOMINAL[1]
 """The trial whose inputs are all as `get_inputs` gives them, those too that it always gives alike."""

@@ -22,6 +22,7 @@ from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import named_line
+from ridgeline.tools.records import trial_names
 from ridgeline.tools.records.trial_names import NOMINAL, SIGNED, SILENT, TIMED, as_kind, part_of, trial_of_kind
 from ridgeline.tools.records.vocabulary import Role
 
@@ -36,10 +37,10 @@ class ParameterKind(StrEnum):
     """A kind of a timed block's parameters, by the name of the trial that has it."""
 
     RANDOM = "random"
-    ORDER_ONE = "order_one"
-    MIXED_SIGNS = "mixed_signs"
-    FEW_SIGNS = "few_signs"
-    OPPOSITE_SIGNS = "opposite_signs"
+    ORDER_ONE = trial_names.ORDER_ONE
+    MIXED_SIGNS = trial_names.MIXED_SIGNS
+    FEW_SIGNS = trial_names.FEW_SIGNS
+    OPPOSITE_SIGNS = trial_names.OPPOSITE_SIGNS
 
 
 def named(kind: ParameterKind) -> str:

@@ -31,6 +31,7 @@ from ridgeline.tools.judge.worker.inputs.symmetry import along_a_line
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
 from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, parts, row_scales, silent, whole_range
 from ridgeline.tools.judge.worker.inputs.variation import Way
+from ridgeline.tools.records import trial_names
 from ridgeline.tools.records.trial_names import CROWDS, SILENT
 
 _SHARE, _MOST = 8, 4
@@ -44,21 +45,20 @@ _OUTLIER_ROWS = 4
 class Distribution(StrEnum):
     """A distribution of a timed set's inputs, by the name of the trial that has it."""
 
-    SHIFTED = "shifted"
-    ROW_SCALED = "row_scaled"
-    BLOCKED = "blocked"
-    INTEGERS = "integers"
-    OUTLIERS = "outliers"
-    MIXED_SIGNS = "mixed_signs"
-    FEW_SIGNS = "few_signs"
-    OPPOSITE_SIGNS = "opposite_signs"
-    CROWDED = "crowded"
-    CROWDED_HIGH = "crowded_high"
-    SILENT_LATE = "silent_late"
-    SILENT_EARLY = "silent_early"
-    ALONE = (
-        "alone"  # one input is of another draw, as in the trials `alone_NAME`: in some rows wholly, in others in part
-    )
+    SHIFTED = trial_names.SHIFTED
+    ROW_SCALED = trial_names.ROW_SCALED
+    BLOCKED = trial_names.BLOCKED
+    INTEGERS = trial_names.INTEGERS
+    OUTLIERS = trial_names.OUTLIERS
+    MIXED_SIGNS = trial_names.MIXED_SIGNS
+    FEW_SIGNS = trial_names.FEW_SIGNS
+    OPPOSITE_SIGNS = trial_names.OPPOSITE_SIGNS
+    CROWDED = trial_names.CROWDED
+    CROWDED_HIGH = trial_names.CROWDED_HIGH
+    SILENT_LATE = trial_names.SILENT_LATE
+    SILENT_EARLY = trial_names.SILENT_EARLY
+    ALONE = trial_names.ALONE
+    """One input is of another draw, as in the trials `alone_NAME`: in some rows wholly, in others in part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import torch
 from ridgeline.tools.judge.worker.inputs.structure import is_binary, is_symmetric
 from ridgeline.tools.judge.worker.inputs.transforms import random_index
 from ridgeline.tools.judge.worker.inputs.variation import Way
+from ridgeline.tools.records.trial_names import FEW_SIGNS, MIXED_SIGNS, OPPOSITE_SIGNS
 
 _WHOLE_ROWS = 0.25
 """Share of the rows that are negative throughout, and of those that stay: a maximum of a mixed row is positive."""
@@ -82,8 +83,8 @@ def _with_both(chosen: torch.Tensor, generator: torch.Generator) -> torch.Tensor
 
 
 SIGNS: Mapping[str, Way] = {
-    "mixed_signs": with_mixed_signs,
-    "few_signs": with_few_signs,
-    "opposite_signs": with_opposite_signs,
+    MIXED_SIGNS: with_mixed_signs,
+    FEW_SIGNS: with_few_signs,
+    OPPOSITE_SIGNS: with_opposite_signs,
 }
 """The trials in which arguments of one sign get other signs."""
