@@ -22,6 +22,9 @@ from ridgeline.tools.records.vocabulary import Purpose
 
 R = TypeVar("R")
 
+TASK_LIMIT_S = 600.0
+"""Limit of a task beside what its candidates may take, and of one request to the judge; loading a problem has a shorter one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task(Record, Generic[R]):
@@ -33,7 +36,7 @@ class Task(Record, Generic[R]):
     runs_on_any_alike: ClassVar[bool] = False  # a device like the problem's will do
 
     problem: Target
-    timeout_s: float = 600.0  # of the engine's own work: on top comes `candidate_s`
+    timeout_s: float = TASK_LIMIT_S  # of the engine's own work: on top comes `candidate_s`
     retries: int = 1
 
     @property
