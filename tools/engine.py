@@ -200,6 +200,17 @@ class BenchmarkTask(CandidateTask[Timing]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """One of two candidates that are compared: what a runner of it needs."""
+
+    problem: DescribedTarget
+    candidate: Candidate
+    build: Build
+    purpose: Purpose
+    name: str  # of the task, for logs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompareTask(DescribedTask[Comparison | FailedComparison]):
     """Time two built candidates in one alternating run."""
 
@@ -213,6 +224,16 @@ class CompareTask(DescribedTask[Comparison | FailedComparison]):
     second: Candidate
     second_build: Build
     purpose: Purpose = Purpose.CERTIFY  # how much to measure
+
+    @property
+    def contenders(self) -> tuple[Contender, Contender]:
+        """Return the two, each as its runner holds it."""
+        pairs = (self.first, self.first_build), (self.second, self.second_build)
+        first, second = (
+            Contender(problem=self.problem, candidate=candidate, build=build, purpose=self.purpose, name=self.name)
+            for candidate, build in pairs
+        )
+        return first, second
 
     @property
     def candidate_s(self) -> float:
