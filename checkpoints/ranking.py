@@ -19,17 +19,13 @@ def fastest_first(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     reference_times: dict[bool, list[float]] = defaultdict(list)
     for evaluation in evaluations:
         if evaluation.timing and evaluation.timing.reference_ms:
-            reference_times[_is_reduced(evaluation)].append(evaluation.timing.reference_ms)
+            reference_times[evaluation.is_reduced].append(evaluation.timing.reference_ms)
     usual_ms = {reduced: statistics.median(times) for reduced, times in reference_times.items()}
     return sorted(evaluations, key=lambda e: (_steady_ms(e, usual_ms), e.candidate_id))
 
 
-def _is_reduced(evaluation: Evaluation) -> bool:
-    return evaluation.precision_class is not None and evaluation.precision_class.is_reduced
-
-
 def _steady_ms(evaluation: Evaluation, usual_ms: dict[bool, float]) -> float:
-    reference_ms = usual_ms.get(_is_reduced(evaluation))
+    reference_ms = usual_ms.get(evaluation.is_reduced)
     if reference_ms and evaluation.sure_speedup:
         return reference_ms / evaluation.sure_speedup
     return evaluation.timing.median_ms if evaluation.timing and evaluation.timing.median_ms else float("inf")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from ridgeline.problems import names
 from ridgeline.problems.files import read_text
+from ridgeline.problems.schema import SCHEMA_PATH
 from ridgeline.problems.spec import FILE_NAME, ToleranceClass, load_problem
 from ridgeline.problems.syntax import named_dtypes, parse_reference, top_level_numbers
 from ridgeline.tools.errors import ProblemError
 
-SCHEMA_PATH = Path(__file__).with_name("problem.schema.json")
 REFERENCE_NAME = "reference.py"
 
 TEMPLATE = """\

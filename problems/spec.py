@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, FiniteFloat, PrivateAttr, StringConstrain
 from ridgeline.problems import names
 from ridgeline.problems.files import ProblemPlace, as_words, read_text, read_yaml
 from ridgeline.problems.kernel_files import MODULE_SUFFIX, SOURCE_SUFFIX, matching_kernels, named_kernel, refuse_source
+from ridgeline.problems.limits import MOST
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.model_calls import CallSettings, PriceSettings, Section
 from ridgeline.problems.numbers import Version
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from ridgeline.problems.live.problem import Module
 
 SCHEMA_VERSION = 1
-MOST = 1_000_000
-"""Of anything counted: beyond it is a slip of the hand, and a checkpoint's whole numbers have 64 bits."""
 
 # The words of tools/records/vocabulary.py, which this room may not import.
 TargetKind = Literal["cpu", "cuda"]

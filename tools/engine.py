@@ -22,6 +22,9 @@ from ridgeline.tools.records.vocabulary import Purpose
 
 R = TypeVar("R")
 
+TASK_LIMIT_S = 600.0
+"""Limit of a task beside what its candidates may take, and of one request to the judge; loading a problem has a shorter one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task(Record, Generic[R]):
@@ -33,7 +36,7 @@ class Task(Record, Generic[R]):
     runs_on_any_alike: ClassVar[bool] = False  # a device like the problem's will do
 
     problem: Target
-    timeout_s: float = 600.0  # of the engine's own work: on top comes `candidate_s`
+    timeout_s: float = TASK_LIMIT_S  # of the engine's own work: on top comes `candidate_s`
     retries: int = 1
 
     @property
@@ -197,6 +200,17 @@ class BenchmarkTask(CandidateTask[Timing]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """One of two candidates that are compared: what a runner of it needs."""
+
+    problem: DescribedTarget
+    candidate: Candidate
+    build: Build
+    purpose: Purpose
+    name: str  # of the task, for logs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompareTask(DescribedTask[Comparison | FailedComparison]):
     """Time two built candidates in one alternating run."""
 
@@ -210,6 +224,16 @@ class CompareTask(DescribedTask[Comparison | FailedComparison]):
     second: Candidate
     second_build: Build
     purpose: Purpose = Purpose.CERTIFY  # how much to measure
+
+    @property
+    def contenders(self) -> tuple[Contender, Contender]:
+        """Return the two, each as its runner holds it."""
+        pairs = (self.first, self.first_build), (self.second, self.second_build)
+        first, second = (
+            Contender(problem=self.problem, candidate=candidate, build=build, purpose=self.purpose, name=self.name)
+            for candidate, build in pairs
+        )
+        return first, second
 
     @property
     def candidate_s(self) -> float:

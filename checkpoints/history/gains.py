@@ -90,17 +90,12 @@ def gain_over(parent: Evaluation | None, kernel: Evaluation | None, pairs: SideB
         return None
     if (pair := pairs.get((parent.candidate_id, kernel.candidate_id))) is not None:
         return Gain(ratio=pair.ratio, interval=pair.ratio_ci95, is_side_by_side=True)
-    if _is_reduced(parent) != _is_reduced(kernel):
+    if parent.is_reduced != kernel.is_reduced:
         before_ms, after_ms = _median_ms(parent), _median_ms(kernel)
         return Gain(ratio=before_ms / after_ms, interval=None) if before_ms and after_ms else None
     before, after = parent.speedup_interval, kernel.speedup_interval
     ends = (after[0] / before[1], after[1] / before[0]) if before and after and min(before) > 0 else None
     return Gain(ratio=kernel.speedup / parent.speedup, interval=ends) if parent.speedup else None
-
-
-def _is_reduced(evaluation: Evaluation) -> bool:
-    """Say whether a kernel's measured class is looser than fp32, so that it faced eager with TF32 on."""
-    return evaluation.precision_class is not None and evaluation.precision_class.is_reduced
 
 
 def _median_ms(evaluation: Evaluation) -> float | None:

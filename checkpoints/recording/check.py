@@ -26,6 +26,7 @@ from ridgeline.tools.records.vocabulary import Origin, Status
 MOST_WHOLE = 2**63 - 1
 """The largest whole number that SQLite stores."""
 MOST_TOKENS = 10**12
+"""The largest count of tokens: a provider's is read as no more, so that a replay can read what is stored."""
 _MOST_ROUND = 10**6
 _MOST_ID = 200
 """Characters of an id."""

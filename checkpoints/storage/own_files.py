@@ -15,8 +15,10 @@ from ridgeline.tools.machine.whole_files import remove_leftovers, whole_file
 
 MAILBOX = "mailbox"
 """The folder in a run's folder that holds requests and their answers."""
+CHECKPOINTS = "search.sqlite"
+"""The file in a run's folder that holds LangGraph's checkpoints."""
 _WRITTEN_IN_PLACE = (".lock", "run.log", "suite.json", MAILBOX)
-_DATABASES = ("archive.sqlite", "search.sqlite")
+_DATABASES = ("archive.sqlite", CHECKPOINTS)
 _COMPANIONS = ("", "-wal", "-shm", "-journal")  # SQLite's
 OPENED = (*_WRITTEN_IN_PLACE, *(name + end for name in _DATABASES for end in _COMPANIONS))
 """Names of what is opened for writing in a run's or a suite's folder; MAILBOX is a folder."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # importing LangGraph takes most of a second: only a run pays
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-FILE_NAME = "search.sqlite"
-
 # A superstep is over when a later checkpoint of its namespace exists. Branches' namespaces name the root checkpoint
 # they hang below in `metadata`; once that is gone they can never be resumed and go with it. Ids grow with time: what is
 # newer than the newest stored root may belong to a checkpoint that is still being written, and stays.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 
-MOST = 1_000_000
-"""Largest number of a search's setting, as in a problem file."""
+from ridgeline.problems.limits import MOST
 
 
 def word(text: str) -> str:

@@ -38,6 +38,7 @@ from ridgeline.graph.session.answering import give_answer
 from ridgeline.graph.session.argument_words import ARGUMENTS, MAX_ROUNDS
 from ridgeline.graph.session.arguments import whole_source
 from ridgeline.graph.session.stopping import ask_to_stop
+from ridgeline.problems.limits import MOST
 from ridgeline.problems.numbers import NoBool
 from ridgeline.problems.spec import ProblemSpec, load_problem, shipped_problems
 from ridgeline.tools.errors import InputError
@@ -49,7 +50,7 @@ _SEARCHES = ToolAnnotations(readOnlyHint=False, destructiveHint=False, openWorld
 _WRITES = ToolAnnotations(readOnlyHint=False, destructiveHint=False, openWorldHint=False)
 
 Run = Annotated[str, Field(description="the run: its absolute folder, or its name in the server's folder of runs")]
-Count = Annotated[int, Field(ge=1, le=1_000_000), NoBool] | None
+Count = Annotated[int, Field(ge=1, le=MOST), NoBool] | None
 ProblemWord = Annotated[
     str, Field(description="absolute path of a problem.yaml or of its folder, or a name of list_problems")
 ]

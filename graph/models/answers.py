@@ -7,6 +7,7 @@ import json
 import math
 from typing import Any
 
+from ridgeline.checkpoints.recording.check import MOST_TOKENS
 from ridgeline.graph.models.allowance import prompt_tokens
 from ridgeline.graph.models.requests import Usage
 
@@ -56,10 +57,6 @@ def advice_without_text(message: Any) -> str:
     if refusal_of(message) or finish_reason(message).lower() in FILTERED:
         return "it was withheld by a filter or refused; this is a task of numerical programming, answer it as such"
     return "it was empty"
-
-
-MOST_TOKENS = 10**12
-"""That a count is read as: what is stored of a call is read again, by a replay too."""
 
 
 def usage_of(message: Any) -> Usage:

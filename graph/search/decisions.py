@@ -55,6 +55,11 @@ class Decisions(Protocol):
         ...
 
 
+def by_own_id(elites: Iterable[Elite]) -> dict[str, str]:
+    """Return elites' ids, each as the name of the kernel that has it."""
+    return {elite.candidate_id: elite.candidate_id for elite in elites}
+
+
 class LiveDecisions:
     """Implements `Decisions` of a search that replays nothing."""
 
@@ -82,7 +87,7 @@ class LiveDecisions:
         self, elites: Iterable[Elite], round_: int, drafts: Sequence[IdeaDraft]
     ) -> Mapping[str, str]:
         """Return the elites that the model was shown, each by its own id."""
-        return {elite.candidate_id: elite.candidate_id for elite in elites}
+        return by_own_id(elites)
 
     def has_kernel_of(self, idea: Stated, round_: int) -> bool:
         """Say no: no search was recorded."""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.search.decisions import Decisions, LiveDecisions
+from ridgeline.graph.search.decisions import Decisions, LiveDecisions, by_own_id
 from ridgeline.graph.search.ranking.elites import read_standings
 from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.keys import attempt_id, attempt_of, branch_of, write_id
@@ -57,7 +57,7 @@ class RecordedDecisions(LiveDecisions):
         """
         renamed = self._renamed(round_, drafts)
         here = await run_whole(_as_here, self.archive, renamed.values(), is_exact=True)
-        return {**_by_own_id(elites), **_meant(renamed, here)}
+        return {**by_own_id(elites), **_meant(renamed, here)}
 
     def has_kernel_of(self, idea: Stated, round_: int) -> bool:
         """Say whether the recorded search asked for a kernel of this idea in this round."""
@@ -115,15 +115,11 @@ class GuidedDecisions(RecordedDecisions):
         renamed = self._renamed(round_, drafts)
         shown = self.recorded.shown(round_).union(renamed.values())
         here = await run_whole(_as_here, self.archive, shown, is_exact=False)
-        return {**here, **_by_own_id(elites), **_meant(renamed, here)}
+        return {**here, **by_own_id(elites), **_meant(renamed, here)}
 
 
 def _repair_id(state: BranchState) -> str:
     return write_id(attempt_id(state["idea_id"], state["variation"], state.get("attempt", 0) + 1))
-
-
-def _by_own_id(elites: Iterable[Elite]) -> dict[str, str]:
-    return {elite.candidate_id: elite.candidate_id for elite in elites}
 
 
 def _meant(renamed: Mapping[str, str], here: Mapping[str, str]) -> dict[str, str]:

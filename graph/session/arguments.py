@@ -13,8 +13,9 @@ from pydantic import BeforeValidator, ConfigDict, Field, InstanceOf, TypeAdapter
 
 from ridgeline.problems.files import as_words
 from ridgeline.problems.kernel_files import SUFFIXES
+from ridgeline.problems.limits import MOST
 from ridgeline.problems.model_calls import CallSettings
-from ridgeline.problems.spec import MOST, Budget, ProblemSpec, SearchSettings
+from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
 from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.printable import encodable
 

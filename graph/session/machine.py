@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.session.on_device import on_device
 from ridgeline.problems.syntax import missing_packages
-from ridgeline.tools.errors import BadReferenceError, DeviceError, ProblemError, SandboxError
+from ridgeline.tools.errors import BadReferenceError, DeviceError, ProblemError, SandboxError, without_name
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.printable import printable_name
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 
 logger = logger_of(__name__)
-
-_JUDGES_NAME = "reference.py"
-"""What tools/judge/worker/user_code.py, which a session may not import, calls every reference."""
 
 
 def target_of(problem: ProblemSpec, device: str) -> Target:
@@ -87,7 +84,7 @@ def users_reference(problem: ProblemSpec, kind: str) -> Iterator[None]:
     try:
         yield
     except BadReferenceError as error:
-        said = str(error).removeprefix(f"{_JUDGES_NAME}: ")
+        said = without_name(error)
         sizes = ", ".join(f"{name} = {value}" for name, value in problem.target(kind).sizes.items())
         where = f" (with {sizes} of {problem.given}'s targets.{kind}.sizes)" if sizes else ""
         raise type(error)(f"{problem.reference_given}: {said}{where}") from error

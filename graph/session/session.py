@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.storage.errors import record_errors
+from ridgeline.checkpoints.storage.own_files import CHECKPOINTS
 from ridgeline.checkpoints.storage.saver import open_saver, prune
 from ridgeline.graph.search.events import ignore, viewer_of
 from ridgeline.graph.session.arguments import checked
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 THREAD_ID = "search"
 _THREAD: Any = {"configurable": {"thread_id": THREAD_ID}}
-CHECKPOINTS = "search.sqlite"
 
 
 async def run_search(

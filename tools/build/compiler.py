@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ridgeline.tools.build.cache import UNREADABLE, BuildCache, check_writable, unfit
+from ridgeline.tools.build.cache import LIBRARY, UNREADABLE, BuildCache, check_writable, unfit
 from ridgeline.tools.build.failures import KILLED, KilledError, find_failure
 from ridgeline.tools.build.fix_its import count_errors, read_fix_its, without_fix_its
 from ridgeline.tools.build.interfaces import BUILDS, refuse
 from ridgeline.tools.build.messages import plain_log, trim_log
 from ridgeline.tools.build.ninja_batch import STATUS_FD, BuildCommand, BuildOutcome, run_batch
-from ridgeline.tools.build.recipe import OUTPUT, Recipe, refused_key
+from ridgeline.tools.build.recipe import Recipe, refused_key
 from ridgeline.tools.build.toolchain import Toolchain, toolchain_for
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError, StorageError
@@ -184,7 +184,7 @@ class Compiler:
             log=log,
             build_s=outcome.seconds,
         )
-        library = job.folder / OUTPUT
+        library = job.folder / LIBRARY
         # os.path's answer is no where the source closed its folder, for which pathlib raises
         if outcome.exit_code == 0 and os.path.isfile(library) and not os.path.islink(library):
             if not (refusal := unfit(library)):

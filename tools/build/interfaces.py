@@ -12,10 +12,11 @@ from typing import Protocol
 
 import ninja
 
+from ridgeline.tools.build.cache import LIBRARY
 from ridgeline.tools.build.dialect import DIALECTS
 from ridgeline.tools.build.flags import diagnostic_flags, link_flags, refused_flags, requested_flags, sanitizer_flags
 from ridgeline.tools.build.header import CHeader, Header, ModuleHeader, TorchHeader
-from ridgeline.tools.build.recipe import HEADER, OUTPUT, Recipe, recipe_key, source_flags
+from ridgeline.tools.build.recipe import HEADER, Recipe, recipe_key, source_flags
 from ridgeline.tools.build.stages import stage_names
 from ridgeline.tools.build.toolchain import Toolchain, find_toolchain
 from ridgeline.tools.build.torch_paths import TorchPaths, find_torch_paths
@@ -108,7 +109,7 @@ class ModuleBuild:
             entry=_entry(task),
             flags=(),
             files=files,
-            command=python_command("runner.worker.build_main", "candidate.py", "spec.json", OUTPUT),
+            command=python_command("runner.worker.build_main", "candidate.py", "spec.json", LIBRARY),
             readable=(*toolchain.readable, *package_paths(), Path(ninja.BIN_DIR)),
             pool="torch",
             cpu_s=TORCH_CPU_S,
@@ -201,7 +202,7 @@ def _one_source(
     folders, libraries = (torch.library_folders, torch.libraries) if torch else ((), ())
     includes = [word for path in headers for word in ("-isystem", path)]
     linked = [*(f"-L{path}" for path in folders), *(f"-l{name}" for name in libraries)]
-    compiled = ("-I.", *includes, "-include", HEADER, source, "-o", OUTPUT)
+    compiled = ("-I.", *includes, "-include", HEADER, source, "-o", LIBRARY)
     return Recipe(
         key=recipe_key(task, toolchain, files, (*flags, torch.version) if torch else flags),
         entry=_entry(task),

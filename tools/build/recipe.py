@@ -14,7 +14,6 @@ from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.records.evaluation_limit import LONGEST_BUILD_S
 
 RECIPE_VERSION = 3  # raise it when the command changes in a way that the flags do not show
-OUTPUT = "kernel.so"
 HEADER = "problem.h"
 WALL_PER_CPU = 3.0  # the machine may be busy with measurements and other builds
 
@@ -27,7 +26,7 @@ class Recipe:
     entry: str  # what the source has to define, in one line
     flags: tuple[str, ...]  # what decides the code, without paths
     files: dict[str, str]
-    command: tuple[str, ...]  # run in the folder of the files, leaves OUTPUT there
+    command: tuple[str, ...]  # run in the folder of the files, leaves LIBRARY there
     readable: tuple[Path, ...]
     pool: str
     cpu_s: int  # of one process of the compiler

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any, Self, TypeVar
 
+from ridgeline.tools.engine import TASK_LIMIT_S
 from ridgeline.tools.errors import (
     REFERENCE,
     BadReferenceError,
@@ -52,7 +53,7 @@ R = TypeVar("R", bound=Record)
 logger = logger_of(__name__)
 
 LOAD_LIMIT_S = 480.0
-"""Limit of `load`, which calls the reference some 90 to 230 times. It lies below the task's own limit."""
+"""Limit of `load`, which calls the reference some 90 to 230 times. It lies below TASK_LIMIT_S."""
 
 _SAID_BYTES = 4000
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CXX", "CC", "CUDA_HOME")
@@ -199,7 +200,7 @@ class JudgeProcess:
         loaded = self.ask(request, timeout_s=max(limit_s, 1.0))
         return LoadedProblem.of(loaded, self._connection.descriptors)
 
-    def ask(self, request: Request[R], *, timeout_s: float = 600.0) -> R:
+    def ask(self, request: Request[R], *, timeout_s: float = TASK_LIMIT_S) -> R:
         """Ask for one operation and return its reply.
 
         Raises:

@@ -17,6 +17,7 @@ from ridgeline.tools.engine import (
     BaselineTask,
     BenchmarkTask,
     CompareTask,
+    Contender,
     DescribeTask,
     NextBaselineTask,
     ProfileTask,
@@ -168,15 +169,13 @@ class Evaluator:
         self, task: CompareTask, session: ProblemSession, deadlines: Sequence[Deadline]
     ) -> Comparison | FailedComparison:
         judge = session.judge
-        pairs = (task.first, task.first_build), (task.second, task.second_build)
-        tasks = [VerifyTask(problem=task.problem, candidate=c, build=b, purpose=task.purpose) for c, b in pairs]
         session.park()
         cost = session.loop_cost(task.problem, task.first, task.first_build)
 
         def compare_once() -> Comparison:
             with contextlib.ExitStack() as runners:
                 first, second = (
-                    _entered(runners, session, each, deadlines[i], contender=i) for i, each in enumerate(tasks)
+                    _entered(runners, session, each, deadlines[i], place=i) for i, each in enumerate(task.contenders)
                 )
                 return compare_sides(
                     first,
@@ -289,11 +288,11 @@ class Evaluator:
 
 
 def _entered(
-    runners: contextlib.ExitStack, session: ProblemSession, task: VerifyTask, deadline: Deadline, *, contender: int
+    runners: contextlib.ExitStack, session: ProblemSession, contender: Contender, deadline: Deadline, *, place: int
 ) -> RunnerProcess:
     """Return the runner of one of two candidates, which ends with the stack."""
-    with faults_of(contender):
-        return runners.enter_context(session.runner(task, deadline))
+    with faults_of(place):
+        return runners.enter_context(session.runner(contender, deadline))
 
 
 def _with_references_place(timing: Timing, reference: ReferenceSide, task: BenchmarkTask) -> Timing:

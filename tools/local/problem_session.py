@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from ridgeline.tools.engine import BenchmarkTask, VerifyTask
 from ridgeline.tools.errors import EngineError, JudgeShortError
 from ridgeline.tools.judge.messages import Renew, Wipe
 from ridgeline.tools.judge.process import JudgeProcess
@@ -30,7 +29,7 @@ from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.plan import reference_plan, runner_plan
-from ridgeline.tools.runner.pool import RunnerPool
+from ridgeline.tools.runner.pool import Held, RunnerPool
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
@@ -99,7 +98,7 @@ class ProblemSession:
 
     # --------------------------------------------------------------------------------------------------------- runners
 
-    def runner(self, task: VerifyTask | BenchmarkTask, deadline: Deadline, *, then_next: bool = False) -> RunnerProcess:
+    def runner(self, task: Held, deadline: Deadline, *, then_next: bool = False) -> RunnerProcess:
         """Return a runner that holds the task's candidate; `then_next` starts the next one beside it.
 
         Waiting for the candidate is charged to `deadline`.
@@ -142,7 +141,7 @@ class ProblemSession:
             stack.pop_all()
             return runner
 
-    def start_ahead(self, task: VerifyTask | BenchmarkTask) -> None:
+    def start_ahead(self, task: Held) -> None:
         """Start the runner of the candidate after the task's."""
         self._pool.start_ahead(self._find_sandbox(), task, self.judge.problem)
 

@@ -283,10 +283,10 @@ def accepted_classes(tolerance: PrecisionClass, output_dtypes: tuple[str, ...]) 
     known = (*STRICTEST_FIRST, PrecisionClass.CRFM)
     if tolerance not in known:
         raise ProblemError(f"tolerance: {tolerance} is not one of {', '.join(known)}")
-    loosest = PrecisionClass.BF16 if tolerance is PrecisionClass.CRFM else tolerance
+    allowed = PrecisionClass.BF16 if tolerance is PrecisionClass.CRFM else tolerance
     floating = [d for d in output_dtypes if "float" in d] or ["float32"]
     stored = max(strictness(_OUTPUT_CLASS.get(d, PrecisionClass.FP32)) for d in floating)
-    last = max(stored, strictness(loosest))
+    last = max(stored, strictness(allowed))
     return STRICTEST_FIRST[stored : last + 1]
 
 

@@ -257,6 +257,11 @@ class Evaluation(StepResult):
         return self.verdict.precision_class if self.verdict else None
 
     @property
+    def is_reduced(self) -> bool:
+        """Whether the measured class is looser than fp32, so that the candidate faced eager with TF32 on."""
+        return self.precision_class is not None and self.precision_class.is_reduced
+
+    @property
     def speedup_interval(self) -> list[float] | None:
         """The speedup's 95 % interval, as the contracts write it."""
         interval = self.timing.speedup_ci95 if self.timing and self.speedup is not None else None

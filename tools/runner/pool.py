@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from ridgeline.tools.engine import BenchmarkTask, VerifyTask
+from ridgeline.tools.engine import BenchmarkTask, Contender, VerifyTask
 from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.machine.devices import measurement_cores
@@ -25,6 +25,8 @@ from ridgeline.tools.sandbox.sandbox import Sandbox
 
 logger = logger_of(__name__)
 
+Held = VerifyTask | BenchmarkTask | Contender
+"""What names the candidate that a runner holds, and for what."""
 M = TypeVar("M", bound=Verdict | Timing | Comparison | FailedComparison)
 
 _MANY_CORES = 4
@@ -46,7 +48,7 @@ class RunnerPool:
     def start(
         self,
         sandbox: Sandbox,
-        task: VerifyTask | BenchmarkTask,
+        task: Held,
         problem: LoadedProblem,
         deadline: Deadline | None = None,
     ) -> RunnerProcess:
@@ -66,7 +68,7 @@ class RunnerPool:
             sanitized=is_sanitized,
             kernels=kernels,
         )
-        purpose, name = task.purpose, type(task).__name__
+        purpose, name = task.purpose, task.name
         logger.info("process %d starts a runner: candidate %s, %s, %s", os.getpid(), task.candidate.id, purpose, name)
         if any(not waiting.fits(plan, problem) for waiting in self._waiting):
             self.close()
@@ -79,7 +81,7 @@ class RunnerPool:
         self._started.append(runner)
         return runner
 
-    def start_ahead(self, sandbox: Sandbox, task: VerifyTask | BenchmarkTask, problem: LoadedProblem) -> None:
+    def start_ahead(self, sandbox: Sandbox, task: Held, problem: LoadedProblem) -> None:
         """Start the next runners like this one, while nothing is timed. A fault is ignored: the runner's own start shows it."""
         if not RUNNERS[task.problem.interface].starts_ahead or task.problem.call_timeout_s < _SHORT_CALL_S:
             return

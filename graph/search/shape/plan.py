@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.shape.ablation import Ablation
-from ridgeline.problems.spec import MOST
+from ridgeline.problems.limits import MOST
 
 if TYPE_CHECKING:
     from ridgeline.problems.spec import SearchSettings

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from ridgeline.graph.models.showing.source_parts import LONG_TEXT
 from ridgeline.graph.search.sources.tuning import parse_tunables, with_values
+from ridgeline.tools.build.header import KEYWORDS
 
 _NUMBER = r"(?P<number>\.?\d(?:[eEpP][+-]|'?[\w.])*+)"
 _REST = r"(?P<name>[^\W\d]\w*)|(?P<sign>\S)"
@@ -31,13 +32,9 @@ _PYTHON = re.compile(
 )
 _DIGITS = re.compile(r"\d+")
 _BOOLEAN = frozenset({"true", "false", "True", "False"})
-_CPP_WORDS = """
-alignas alignof and asm auto bool break case catch char class const constexpr continue decltype default define defined delete
-do double elif else endif enum error explicit extern final float for friend goto half if ifdef ifndef include inline int long
-mutable namespace new noexcept not nullptr operator or pragma private protected public register return short signed sizeof
-static struct switch template this throw try typedef typename undef union unroll unsigned using virtual void volatile while
-"""
-_KEYWORDS = frozenset(_CPP_WORDS.split())
+_BESIDE_CPP = "define defined elif endif error final half ifdef ifndef include pragma undef unroll"
+"""The preprocessor's words, and names with a meaning of their own in some places."""
+_KEYWORDS = (KEYWORDS - _BOOLEAN).union(_BESIDE_CPP.split())
 _PYTHON_KEYWORDS = _KEYWORDS.union(keyword.kwlist)
 _DEFINING = frozenset({"class", "def", "define", "enum", "namespace", "struct", "typename", "union", "using"})
 """Words before a name that the source defines."""

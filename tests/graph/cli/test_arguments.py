@@ -9,7 +9,7 @@ import pytest
 
 from ridgeline.graph.cli.arguments import NEWEST, make_parser
 from ridgeline.graph.cli.parser import Commands
-from ridgeline.graph.cli.values import MOST
+from ridgeline.problems.limits import MOST
 from ridgeline.problems.spec import ProblemSpec, SearchPart, SearchSettings
 from ridgeline.tools.build.interfaces import C_CPU_S
 from ridgeline.tools.build.recipe import WALL_PER_CPU

@@ -17,7 +17,8 @@ from ridgeline.graph.cli.request import request_of_words
 from ridgeline.graph.models.requests import Reply, Usage
 from ridgeline.graph.search.shape.plan import make_plan
 from ridgeline.graph.session.session import run_search
-from ridgeline.problems.spec import MOST, SearchSettings
+from ridgeline.problems.limits import MOST
+from ridgeline.problems.spec import SearchSettings
 from ridgeline.tools.errors import RunError
 
 pytestmark = pytest.mark.long

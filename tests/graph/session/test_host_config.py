@@ -15,12 +15,13 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 from typing_extensions import TypedDict
 
+from ridgeline.checkpoints.storage.own_files import CHECKPOINTS
 from ridgeline.checkpoints.storage.saver import open_saver
 from ridgeline.graph.models.langchain import LangChainModel
 from ridgeline.graph.models.retry import RetryPolicy
 from ridgeline.graph.session.host_config import checked_config
 from ridgeline.graph.session.options import SearchRequest
-from ridgeline.graph.session.session import CHECKPOINTS, THREAD_ID, run_search
+from ridgeline.graph.session.session import THREAD_ID, run_search
 from ridgeline.tools.errors import InputError
 
 SETTINGS = {"rounds": 1, "ideas": 1, "implementations": 1, "tune_trials": 0, "floor_margin": None}

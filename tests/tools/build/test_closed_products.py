@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from tests.tools.build.tasks import EMPTY_RUN, MakeTask
 
-from ridgeline.tools.build.cache import unfit
+from ridgeline.tools.build.cache import LIBRARY, unfit
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.build.ninja_batch import BuildOutcome
-from ridgeline.tools.build.recipe import OUTPUT
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -33,7 +32,7 @@ def ordinary_user() -> Iterator[None]:
 
 
 def close_product(folder: Path) -> None:
-    (folder / OUTPUT).chmod(0)
+    (folder / LIBRARY).chmod(0)
 
 
 def close_folder(folder: Path) -> None:
@@ -42,9 +41,9 @@ def close_folder(folder: Path) -> None:
 
 @pytest.mark.usefixtures("ordinary_user")
 def test_a_file_that_cannot_be_read_is_not_fit(tmp_path: Path) -> None:
-    (tmp_path / OUTPUT).write_bytes(b"x")
+    (tmp_path / LIBRARY).write_bytes(b"x")
     close_product(tmp_path)
-    assert unfit(tmp_path / OUTPUT) == "it cannot be read: leave its mode as the compiler sets it"
+    assert unfit(tmp_path / LIBRARY) == "it cannot be read: leave its mode as the compiler sets it"
 
 
 @pytest.mark.any_tier
@@ -66,7 +65,7 @@ async def test_a_build_that_closes_what_it_made_fails_alone(
 ) -> None:
     async def closing(folder: Path, *_: object) -> list[BuildOutcome]:
         for name in ("c0", "c1"):
-            (folder / name / OUTPUT).write_bytes(b"made")
+            (folder / name / LIBRARY).write_bytes(b"made")
         close(folder / "c0")
         return [BuildOutcome(exit_code=0, status=("exit 0 - 0 0",), log=b"", seconds=0.1)] * 2
 

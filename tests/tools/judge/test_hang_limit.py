@@ -3,7 +3,9 @@
 import subprocess
 import sys
 
+from ridgeline.tools.engine import TASK_LIMIT_S
 from ridgeline.tools.judge.hang_limit import SHORTEST_S, hung_line, reference_limit_s
+from ridgeline.tools.judge.process import LOAD_LIMIT_S
 
 
 def run(body: str) -> subprocess.CompletedProcess[str]:
@@ -34,3 +36,7 @@ def test_an_empty_report_is_no_hang_and_one_of_other_files_names_no_line() -> No
 
 def test_the_limit_follows_a_long_call_timeout_only() -> None:
     assert (reference_limit_s(5.0), reference_limit_s(100.0)) == (SHORTEST_S, 200.0)
+
+
+def test_loading_a_problem_ends_as_its_own_failure_before_the_task_does() -> None:
+    assert LOAD_LIMIT_S < TASK_LIMIT_S

@@ -101,6 +101,17 @@ def test_kernel_that_crashes_only_where_it_is_compared_is_a_finding_of_that_kern
 
 
 @needs_gxx
+def test_runners_of_a_comparison_are_told_as_a_comparison_s_in_the_log(
+    judged: Judged, caplog: pytest.LogCaptureFixture
+) -> None:
+    honest, crashing = judged.built("honest", HONEST), judged.built("crashing", CRASHES_IN_LONG_LOOPS)
+    caplog.set_level("INFO", logger="ridgeline.tools.runner.pool")
+    judged.compare(crashing, honest)
+    told = [record.args[-3:] for record in caplog.records if "starts a runner" in record.msg]
+    assert told == [(candidate.id, "search", "CompareTask") for candidate, _ in (crashing, honest)]
+
+
+@needs_gxx
 @pytest.mark.timing  # a busy machine may put two clocks apart
 def test_comparison_whose_runner_was_killed_from_outside_is_made_once_more(
     judged: Judged, monkeypatch: pytest.MonkeyPatch

@@ -71,6 +71,12 @@ def test_operations_types_intrinsics_and_data_flow_make_the_structure(old: str, 
     assert structure_of(SOURCE.replace(old, new), "cpp") != structure_of(SOURCE, "cpp")
 
 
+@pytest.mark.parametrize(("old", "new"), [("reinterpret_cast", "static_cast"), ("xor", "bitand")])
+def test_casts_and_operators_in_words_make_the_structure(old: str, new: str) -> None:
+    source = "long bits(void* p, long n) { return *reinterpret_cast<long*>(p) + (n xor 1); }\n"
+    assert structure_of(source.replace(old, new), "cpp") != structure_of(source, "cpp")
+
+
 @pytest.mark.parametrize(("old", "new"), [("mma.m16n8k8", "mma.m16n8k16"), ("tid", "lane")])
 def test_shapes_in_assembly_are_constants_and_its_instructions_are_not(old: str, new: str) -> None:
     source = 'void run(int tid) { asm volatile("mma.m16n8k8" :: "r"(tid)); }'
