@@ -231,7 +231,7 @@ def _circumstances(certificate: StoredCertificate) -> Iterator[Row]:
     yield "ended", certificate.ended_at
     yield "device", f"{device.name} ({device.arch})"
     yield "driver", device.driver
-    yield "cores that other programs used", "" if cores is None else f"{cores:.1f}"
+    yield "cores that other programs used as it began", "" if cores is None else f"{cores:.1f}"
     yield "compiler", build.toolchain
     yield "flags", " ".join(build.flags)
     yield "build", build.key

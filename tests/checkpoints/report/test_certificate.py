@@ -76,6 +76,11 @@ def test_certificate_of_an_earlier_version_is_told_as_far_as_it_goes() -> None:
     assert "a kernel is not certified: sanitizers: out of bounds" in text
 
 
+def test_summary_says_when_it_looked_for_other_programs() -> None:
+    text = render_certificate(StoredCertificate(labels=("busy_machine",), cores_in_use_by_others=0.0), best=None)
+    assert "| cores that other programs used as it began | 0.0 |" in text
+
+
 def test_steps_have_the_words_of_the_terminal() -> None:
     assert set(STEP_WORDS) == {step.name for step in CERTIFICATE_STEPS}
     text = render_certificate(
