@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 
 from ridgeline.checkpoints.report.certificate_rows import Section, certificate_sections
-from ridgeline.checkpoints.report.wording import labels_in_words, unproven_words
+from ridgeline.checkpoints.report.wording import (
+    best_configuration,
+    best_of_torch_doubt,
+    labels_in_words,
+    unproven_words,
+)
 from ridgeline.checkpoints.result import BestKernel
 from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.tools.records.printable import printable
@@ -21,8 +26,9 @@ def _title(certificate: StoredCertificate, best: BestKernel | None) -> str:
     name, problem = certificate.candidate.id or "a kernel", certificate.problem
     gain = ""
     if certificate.passed and best and best.speedup:
-        unproven = unproven_words(best)
-        gain = f", {best.speedup:.2f}x as fast as eager PyTorch{f', but {unproven}' if unproven else ''}"
+        of_torch = best_of_torch_doubt(best, f"PyTorch's {best_configuration(best.baselines_failed)}")
+        doubts = "; ".join(filter(None, (unproven_words(best), of_torch)))
+        gain = f", {best.speedup:.2f}x as fast as eager PyTorch{f', but {doubts}' if doubts else ''}"
     verdict = f"certified{gain}" if certificate.passed else f"not certified: {certificate.reason}"
     title = _plain(f"{problem}: {name} is {verdict}")
     return f"# {title}\n" + (

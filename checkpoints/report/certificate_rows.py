@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from ridgeline.checkpoints.report.figures import plain_text
 from ridgeline.checkpoints.report.floors import below_words, floors_words
-from ridgeline.checkpoints.report.wording import COMPARED, EAGER_TIMES, RANKING, best_configuration, step_words
+from ridgeline.checkpoints.report.wording import (
+    COMPARED,
+    EAGER_TIMES,
+    OVER_BEST,
+    RANKING,
+    best_configuration,
+    over_best_doubt,
+    step_words,
+)
 from ridgeline.checkpoints.result import BestKernel
 from ridgeline.checkpoints.stored_certificate import (
     Audited,
@@ -155,9 +163,10 @@ def _figures(certificate: StoredCertificate, best: BestKernel | None) -> Iterato
     if certificate.passed and best:
         yield "over eager PyTorch", _over_eager(best)
     if certificate.speedup_vs_best is not None:
+        doubts = over_best_doubt(best) if certificate.passed and best else ""
         yield (
             f"over PyTorch's {best_configuration(best.baselines_failed if best else ())}",
-            f"{certificate.speedup_vs_best:.3f}x",
+            f"{certificate.speedup_vs_best:.3f}x{f', {doubts} it' if doubts else ''}; {OVER_BEST}",
         )
     versus = certificate.versus_seed
     if versus and min(versus.ratio, *versus.ratio_ci95) > 0:
@@ -222,7 +231,7 @@ def _circumstances(certificate: StoredCertificate) -> Iterator[Row]:
     yield "ended", certificate.ended_at
     yield "device", f"{device.name} ({device.arch})"
     yield "driver", device.driver
-    yield "cores that other programs used", "" if cores is None else f"{cores:.1f}"
+    yield "cores that other programs used as it began", "" if cores is None else f"{cores:.1f}"
     yield "compiler", build.toolchain
     yield "flags", " ".join(build.flags)
     yield "build", build.key

@@ -34,6 +34,11 @@ EAGER_TIMES = (
 )
 """Which of a run's times of eager PyTorch is which, for a reader who meets two of them."""
 
+OVER_BEST = (
+    "the speedup over eager PyTorch times the best configuration's time / eager's, which were timed without the kernel"
+)
+"""How a ratio over PyTorch's best configuration is formed, for a reader who divides the times beside it."""
+
 LABEL_WORDS: Mapping[str, str] = {
     Label.LAUNCH_BOUND: "so short that starting it dominates",
     Label.BUSY_MACHINE: "other programs took cores while it was timed, so its times are unreliable",
@@ -198,17 +203,27 @@ def best_of_torch_words(kernel: OverPyTorch, configuration: str) -> tuple[str, b
     `configuration` is its name. The ratio is that over eager times one of PyTorch's own times, so its interval is at least
     as wide as that one's.
     """
-    ratio, speedup, interval = kernel.speedup_vs_best, kernel.speedup, kernel.speedup_ci95
+    ratio = kernel.speedup_vs_best
     if not ratio:
         return None
-    figure = f"{near_one(ratio)}x"
-    low, high = (end * ratio / speedup for end in interval or (speedup, speedup)) if speedup else (1, 1)
-    is_said_of_eager = ratio >= 1 and (interval or [2])[0] <= 1  # no proven gain, which implies it here
-    if low > 1 or is_said_of_eager:
+    figure, doubts = f"{near_one(ratio)}x", over_best_doubt(kernel)
+    is_said_of_eager = ratio >= 1 and (kernel.speedup_ci95 or [2])[0] <= 1  # no proven gain, which implies it here
+    if not doubts or is_said_of_eager:
         return f"{figure} {configuration}", True
+    return f"{doubts} {configuration}: {figure}", False
+
+
+def over_best_doubt(kernel: OverPyTorch) -> str:
+    """Return "no proven gain over", "no faster than" or "slower than" of PyTorch's best; "" of a proven gain or no figure."""
+    ratio, speedup, interval = kernel.speedup_vs_best, kernel.speedup, kernel.speedup_ci95
+    if not ratio:
+        return ""
+    low, high = (end * ratio / speedup for end in interval or (speedup, speedup)) if speedup else (1, 1)
+    if low > 1:
+        return ""
     if high < 1:
-        return f"slower than {configuration}: {figure}", False
-    return f"{'no faster than' if ratio < 1 else 'no proven gain over'} {configuration}: {figure}", False
+        return "slower than"
+    return "no faster than" if ratio < 1 else "no proven gain over"
 
 
 def best_of_torch_doubt(kernel: OverPyTorch, configuration: str) -> str:

@@ -7,7 +7,7 @@ import fcntl
 import os
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -247,11 +247,18 @@ def _began_at(run_dir: Path) -> str:
 
 def newest_unfinished(runs_dir: Path, problem_name: str) -> Path | None:
     """Return this problem's newest run that can be resumed (stopped, parked, killed, or out of budget) and is not held."""
+    return _newest(runs_dir, problem_name, lambda run_dir, known: not is_locked(run_dir) and known.state in RESUMABLE)
+
+
+def newest_held(runs_dir: Path, problem_name: str) -> Path | None:
+    """Return this problem's newest run that a process holds now."""
+    return _newest(runs_dir, problem_name, lambda run_dir, _: is_locked(run_dir))
+
+
+def _newest(runs_dir: Path, problem_name: str, is_wanted: Callable[[Path, RunRecord], bool]) -> Path | None:
     for run_dir in reversed(run_folders(runs_dir)):
         known = read_run(run_dir)
-        if known is None or is_locked(run_dir):
-            continue
-        if known.problem_name == problem_name and known.state in RESUMABLE:
+        if known is not None and known.problem_name == problem_name and is_wanted(run_dir, known):
             return run_dir
     return None
 

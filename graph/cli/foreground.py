@@ -36,6 +36,11 @@ SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 AT_ONCE = "stopped at once"
 
+UNNAMED = (
+    "no model was named: the offline model composes kernels where it covers the problem (--model openai:o3 needs a key)"
+)
+"""Said before the problem is described, so that nobody knows yet whether the offline model covers it."""
+
 
 @dataclass(slots=True, kw_only=True)
 class StopSignal:
@@ -177,7 +182,7 @@ def _announce(console: Console, search: ResolvedSearch) -> None:
         for line in search_estimate(search):
             _print(console, line)
     if search.composes_alone and not (search.is_model_named or search.resume):
-        _print(console, "no model was named: the offline model composes kernels itself (--model openai:o3 needs a key)")
+        _print(console, UNNAMED)
 
 
 def _tell_resumed(console: Console, board: Board, run_dir: Path) -> None:

@@ -21,7 +21,7 @@ from ridgeline.checkpoints.archive import FILE_NAME as ARCHIVE_NAME
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import check_vacant, newest_unfinished, refuse_held
+from ridgeline.checkpoints.runs.folders import check_vacant, newest_held, newest_unfinished, refuse_held
 from ridgeline.checkpoints.storage.errors import damaged
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.models.pool import ModelPool
@@ -163,6 +163,8 @@ class SearchRequest:
         if not self.resume:
             return default_run_dir(problem, self.runs_dir)
         if (found := newest_unfinished(self.runs_dir, problem.name)) is None:
+            if held := newest_held(self.runs_dir, problem.name):
+                refuse_held(held)
             to_begin = f"leave {option('resume')} out to begin one"
             raise RunError(f"{self.runs_dir}: no unfinished run of {problem.name}; {to_begin}")
         return found

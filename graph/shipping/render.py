@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.report.wording import labels_in_words, unproven_words
+from ridgeline.checkpoints.report.wording import OVER_BEST, labels_in_words, over_best_doubt, unproven_words
 from ridgeline.graph.shipping.provenance import GIVEN, provenance
 from ridgeline.tools.wording import ratio_words
 
@@ -41,6 +41,8 @@ def _environment() -> Environment:
     environment.globals["came_as"] = GIVEN
     environment.globals["ratio"] = ratio_words
     environment.globals["unproven"] = unproven_words
+    environment.globals["over_best_doubt"] = over_best_doubt
+    environment.globals["over_best"] = OVER_BEST
     return environment
 
 

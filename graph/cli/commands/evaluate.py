@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.history.over_pytorch import over_each
+from ridgeline.checkpoints.report.wording import label_in_words
 from ridgeline.graph.cli import EXIT_INTERNAL, EXIT_OK
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.request import PROBLEM_SUFFIXES
@@ -60,8 +61,8 @@ def describe(line: dict[str, Any]) -> str:
     if line["status"] != Status.OK:
         return f"{line['file']}: {line['status']} ({line['reason_code']}): {in_users_words(line['reason'])}"
     low, high = line["speedup_ci95"]
-    notes = [*(label for label in line["labels"] if label not in _NAMED), *_not_met(line)]
-    labels = f" [{', '.join(notes)}]" if notes else ""
+    notes = [*(label_in_words(label) for label in line["labels"] if label not in _NAMED), *_not_met(line)]
+    labels = f" [{'; '.join(notes)}]" if notes else ""
     over_best = _over_best(line)
     whole = whole_numbers_words(line["whole_numbers"])
     nearest = line["nearest_limit"]

@@ -99,7 +99,7 @@ def execute(args: argparse.Namespace) -> int:
     _print_baselines(console, shown, baselines.floor if baselines else None)
     _print_lines(console, round_lines(shown["rounds"]))
     _print_ideas(console, shown, is_running=is_running)
-    _print_lines(console, [f"not taken up yet: {left}" for left in told_in_vain])
+    _print_lines(console, told_in_vain)
     _print_lineage(console, shown["lineage"])
     _print_cost(console, shown["cost"], is_offline=record.is_offline, is_running=is_running)
     _print_lines(console, _resume_lines(run, record, state, shown["cost"]))

@@ -22,6 +22,7 @@ from ridgeline.checkpoints.runs.folders import (
     find_running,
     is_locked,
     lock_run,
+    newest_held,
     newest_unfinished,
     read_run,
     run_folders,
@@ -157,6 +158,9 @@ def test_newest_unfinished_skips_finished_foreign_running_and_damaged_runs(tmp_p
     assert newest_unfinished(tmp_path, "quickstart") == killed
     with lock_run(killed):
         assert newest_unfinished(tmp_path, "quickstart") == old
+        assert newest_held(tmp_path, "quickstart") == killed
+        assert newest_held(tmp_path, "matmul") is None
+    assert newest_held(tmp_path, "quickstart") is None
     assert newest_unfinished(tmp_path, "softmax") is None
     assert newest_unfinished(tmp_path / "none", "quickstart") is None
 

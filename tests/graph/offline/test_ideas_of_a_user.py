@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ridgeline.tools.records.problem import DeviceFact
 
 pytestmark = pytest.mark.long
 
+ROOT = Path(__file__).parents[3]
 NONSENSE = "x y z of a kind"
 
 
@@ -111,9 +113,19 @@ def test_beside_a_language_model_every_idea_is_taken(
     assert "the offline model" not in capsys.readouterr().out
 
 
-def test_an_idea_that_was_told_all_the_same_is_left_over_with_the_reason(references: Any, tmp_path: Path) -> None:
+def test_an_idea_that_was_told_all_the_same_is_left_over_with_the_reason(
+    references: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = begun(tmp_path / "run", references["quickstart"], "offline")
     with Archive.open(Path(run), create=False) as archive:
         Steering(archive).add_idea(NONSENSE)
         (told,) = not_taken_up(archive)
-    assert told.startswith(f"the idea '{NONSENSE}': the offline model") and "knows no structure" in told
+    assert told.startswith(f"not tried: the idea '{NONSENSE}': the offline model") and "knows no structure" in told
+    assert cli.main(["show", run]) == 0
+    assert told in (shown := capsys.readouterr().out) and "not taken up yet" not in shown
+
+
+def test_the_readmes_example_is_an_idea_that_the_offline_model_reads(references: Any) -> None:
+    (example,) = re.findall(r'^ridgeline idea \S+ "([^"]+)"', (ROOT / "README.md").read_text(), re.MULTILINE)
+    for name in ("quickstart", "cosine"):  # of the second no intermediate is kept
+        assert read_by_offline(example, subject_of(references[name], CPU)).named, name

@@ -77,6 +77,15 @@ async def test_a_resumed_search_without_a_folder_is_the_newest_unfinished_one_of
     assert resolve(asked).run_dir.name == "newer"
 
 
+async def test_a_search_that_is_alive_is_no_reason_to_begin_a_second_one(tmp_path: Path) -> None:
+    begun = request(tmp_path, run_dir=tmp_path / "runs" / "alive")
+    async with open_context(begun, engine=MemoryEngine(), models=[ScriptedModel()]):
+        with pytest.raises(
+            RunError, match=r"alive: in use by process \d+; wait for it, or stop it with: ridgeline stop"
+        ):
+            resolve(request(tmp_path, resume=True))
+
+
 def test_a_request_without_a_problem_and_without_a_run_is_refused() -> None:
     with pytest.raises(ProblemError, match="no problem was named"):
         SearchRequest().resolve()

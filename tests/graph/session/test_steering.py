@@ -135,7 +135,7 @@ async def test_what_a_stopped_search_is_told_enters_when_it_goes_on(
     assert cli.main(["seed", run, str(tmp_path / "mine.cpp")]) == 0
     assert "enters once the search goes on" in capsys.readouterr().out
     with Archive.open_read_only(run) as archive:
-        assert not_taken_up(archive) == [f"the idea '{IDEA}'", "seed-mine"]
+        assert not_taken_up(archive) == [f"not taken up yet: the idea '{IDEA}'", "not taken up yet: seed-mine"]
     assert cli.main(["show", run]) == 0
     assert "not taken up yet: seed-mine" in capsys.readouterr().out
     await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()])

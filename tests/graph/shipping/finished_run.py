@@ -123,6 +123,7 @@ class Finished:
     origin: Origin = Origin.MODEL  # of the winner, or of what it was tuned from
     model: str = "offline"
     tuned: bool = False
+    over_best: float | None = None  # over PyTorch's best configuration
 
 
 def write_run(folder: Path, finished: Finished | None = None) -> Path:
@@ -139,7 +140,7 @@ def write_run(folder: Path, finished: Finished | None = None) -> Path:
         archive.save_description(replace(described, skipped_trials=skipped))
         archive.add_candidates(_candidates(wanted, device))
         for purpose in (Purpose.SEARCH, Purpose.CERTIFY):
-            archive.add_evaluation(_evaluation(purpose, flags))
+            archive.add_evaluation(replace(_evaluation(purpose, flags), speedup_vs_best=wanted.over_best))
         archive.save_certificate(_certificate(passed=wanted.certified, flags=wanted.certified_flags))
         if wanted.found_wrong:
             refute_winner(archive)

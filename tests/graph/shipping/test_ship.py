@@ -153,6 +153,17 @@ def test_a_tuned_kernel_was_written_by_whom_the_one_it_was_tuned_from_was(tmp_pa
         assert said in (asked.out / "README.md").read_text()
 
 
+@pytest.mark.parametrize("layout", ["package", "hf-kernels"])
+@pytest.mark.parametrize(("ratio", "told"), [(1.02, "1.02x, no proven gain over it; "), (1.9, "1.90x; ")])
+def test_the_readme_says_where_no_gain_over_pytorch_s_best_is_proven(
+    tmp_path: Path, layout: str, ratio: float, told: str
+) -> None:
+    asked = request(tmp_path, Finished(over_best=ratio), layout=layout)
+    ship(asked)
+    text = (asked.out / ("README.md" if layout == "package" else "CARD.md")).read_text()
+    assert f"| as fast as PyTorch's best configuration | {told}the speedup over eager PyTorch times" in text
+
+
 def test_the_licence_says_who_wrote_the_kernel(tmp_path: Path) -> None:
     asked = request(tmp_path)
     ship(asked)

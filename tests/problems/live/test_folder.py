@@ -88,8 +88,10 @@ def test_another_table_is_another_problem(tmp_path: Path) -> None:
 
     made(tmp_path, Table(tables[0]), torch.randn(8, 64))
     made(tmp_path, Table(tables[0]), torch.randn(8, 64))
-    with pytest.raises(ProblemError, match="holds another problem, own; give another folder"):
+    with pytest.raises(ProblemError, match="holds another problem, which is called own too; give another folder"):
         made(tmp_path, Table(tables[1]), torch.randn(8, 64))
+    with pytest.raises(ProblemError, match="holds another problem, own; give another folder"):
+        made(tmp_path, Table(tables[1]), torch.randn(8, 64), name="mine")
 
 
 def test_another_constant_of_about_the_same_size_is_another_problem(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from ridgeline.tools.records.baselines import Baseline, Baselines, Floor
 from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Evaluation, Timing, Trial, Verdict
-from ridgeline.tools.records.vocabulary import PrecisionClass, Purpose, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import Label, PrecisionClass, Purpose, ReasonCode, Status
 
 TIMING = Timing(status=Status.OK, median_ms=1.0, reference_ms=2.0, speedup=2.0, speedup_ci95=(1.9, 2.1))
 
@@ -63,6 +63,13 @@ def test_evaluate_tells_the_margin_and_its_json_the_figure_and_the_limit() -> No
     assert (line["margin"], line["secrets"]) == (0.62, 4)
     nearest = line["nearest_limit"]
     assert (nearest["trial"], nearest["draw"], nearest["measure"], nearest["limit"]) == ("shifted", 1, "row", 4e-5)
+
+
+def test_evaluate_spells_its_labels_out() -> None:
+    labels = (Label.BUSY_MACHINE, Label.LAUNCH_BOUND)
+    labelled = replace(evaluation(RIGHT), timing=replace(TIMING, labels=labels))
+    told = "[busy_machine: other programs took cores while it was timed, so its times are unreliable; launch_bound: so short"
+    assert told in describe(evaluation_line("k.cpp", labelled, None))
 
 
 def test_evaluate_names_pytorch_s_fastest_configuration_and_its_time() -> None:

@@ -231,5 +231,6 @@ def test_offline_says_what_it_does_not_cover_before_pytorch_is_timed(problem: Pa
     (tmp_path / "reference.py").write_text(REFERENCE.replace("torch.softmax(x, dim=-1)", "torch.cumsum(x, dim=-1)"))
     done = ridgeline("run", str(problem), cwd=tmp_path)
     assert_one_line(done, "not covered", "--model openai:o3", "seeds:")
+    assert "no model was named: the offline model composes kernels where it covers the problem" in done.stdout
     assert "PyTorch:" not in done.stdout
     assert not list((tmp_path / "runs").glob("*"))
