@@ -24,7 +24,7 @@ def line(status: str, speedup: float | None = None, reason_code: str = "none") -
     return {"status": status, "speedup": speedup, "reason_code": reason_code}
 
 
-def test_crfm_kernels_are_six_pairs_that_have_to_be_accepted(tmp_path: Path) -> None:
+def test_crfm_kernels_are_six_pairs_of_which_one_may_be_refused(tmp_path: Path) -> None:
     crfm = import_module("outside_crfm")
     for name in crfm.KERNELS:
         write(tmp_path / name / "ref.py", REFERENCE)
@@ -32,7 +32,8 @@ def test_crfm_kernels_are_six_pairs_that_have_to_be_accepted(tmp_path: Path) -> 
     found = crfm.read(tmp_path)
     assert len(found) == 6
     assert {p.tolerance for p in found} == {"crfm"}
-    assert all(p.expected == {"ok"} and (p.reference, p.source) == (REFERENCE, KERNEL) for p in found)
+    assert all("ok" in p.expected and (p.reference, p.source) == (REFERENCE, KERNEL) for p in found)
+    assert [p.name for p in found if p.expected != {"ok"}] == ["LayerNorm2"]
 
 
 def test_cuda_l1_kernels_are_taken_from_lines_of_json_by_level_and_task(tmp_path: Path) -> None:
