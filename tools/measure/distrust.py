@@ -22,7 +22,8 @@ from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.measure.timed_side import TimedCandidate, TimedSide
 from ridgeline.tools.records.finding import CandidateFault
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.vocabulary import ReasonCode
+from ridgeline.tools.records.trial_names import trial_of, trial_of_kind
+from ridgeline.tools.records.vocabulary import ReasonCode, Role
 from ridgeline.tools.wording import counted
 
 WITNESS_RELATIVE = 0.10
@@ -99,7 +100,7 @@ class Inspector:
                 raise Distrusted(ReasonCode.INPUT_WRITTEN, reason)
             trial = self.judge.ask(Check(set_index=index))
             if not trial.passed:
-                raise wrong_output(trial, index)
+                raise wrong_output(trial, index, contents_words(timed.trial_sets.get(index, ""), timed.parameter_kind))
         timed.coverage.note(chosen, timed.trial_sets, timed.parameter_kind)
         self._expect_unasked(plan.unasked)
         if timed.collect:
@@ -116,9 +117,16 @@ class Inspector:
             )
 
 
-def wrong_output(trial: Trial, index: int) -> Distrusted:
+def contents_words(inputs: str, parameters: str) -> str:
+    """Return the kinds of contents that a set had, "inputs as in crowded_high"; "" where all were nominal."""
+    kinds = ((Role.INPUT, trial_of_kind(inputs) or trial_of(inputs)), (Role.PARAMETER, parameters.partition(":")[2]))
+    return " and ".join(f"{role}s as in {trial}" for role, trial in kinds if trial)
+
+
+def wrong_output(trial: Trial, index: int, contents: str = "") -> Distrusted:
     """Return the fault for a set's wrong timed output; the size of the error decides the code."""
-    where = f"the timed output of set {index} is wrong ({error_words(trial)})"
+    of_contents = f", with {contents}," if contents else ""
+    where = f"the timed output of set {index}{of_contents} is wrong ({error_words(trial)})"
     if trial.rel_error < ROUNDED_ERROR:
         reason = (
             f"{where}: it was right when it was verified, so its error grows with such contents, or it rounds more, or "

@@ -12,6 +12,7 @@ from ridgeline.tools.measure.distrust import (
     BUSY_S,
     Distrusted,
     Inspector,
+    contents_words,
     expect_consistent,
     expect_drained,
     slowdown_of,
@@ -144,6 +145,24 @@ def test_a_wrong_timed_output_names_the_limit_that_broke() -> None:
     row = LimitUse(measure=Measure.ROW, figure=6e-5, limit=4e-5)
     fault = wrong_output(Trial(name="set_3", rel_error=1.4e-6, gate=1e-5, passed=False, nearest=row), 3)
     assert "set 3 is wrong (a row's error 6e-05, gate 4e-05 (1.5 x))" in fault.finding.reason
+
+
+@pytest.mark.parametrize(
+    ("inputs", "parameters", "words"),
+    [
+        ("crowded_high", "", "set 3, with inputs as in crowded_high, is wrong"),
+        ("trial:near_one", "", "set 3, with inputs as in near_one, is wrong"),
+        (
+            "mixed_signs:input",
+            "parameter:order_one",
+            "set 3, with inputs as in mixed_signs and parameters as in order_one, is wrong",
+        ),
+        ("", "", "set 3 is wrong"),
+    ],
+)
+def test_a_wrong_timed_output_names_the_contents_that_it_had(inputs: str, parameters: str, words: str) -> None:
+    trial = Trial(name="set_3", rel_error=3e-3, gate=1e-5, passed=False)
+    assert f"output of {words}" in wrong_output(trial, 3, contents_words(inputs, parameters)).finding.reason
 
 
 def test_a_set_with_the_contents_of_a_trial_is_checked_where_the_block_used_one() -> None:
