@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 PAIRS = 32
-PLACES = 160
+PLACES = 80
 LETTERS = 4
 
 

@@ -7,7 +7,7 @@ ROWS = 96
 COLS = 64
 NODES = 512
 LINKS = 8
-ROUNDS = 64
+ROUNDS = 32
 
 
 class Model(nn.Module):

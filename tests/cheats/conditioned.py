@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-ROWS = 256
+ROWS = 64
 COLS = 256
 FEATURES = 16
 TERMS = 64

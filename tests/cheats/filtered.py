@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 CHANNELS = 64
-STEPS = 160
+STEPS = 80
 
 
 class Model(nn.Module):

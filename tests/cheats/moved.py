@@ -6,10 +6,10 @@ from torch.nn import functional as F
 
 NODES = 64
 SEEDS = 16
-ROUNDS = 64
+ROUNDS = 32
 FIELD = 24
 SWEEPS = 96
-STEPS = 256
+STEPS = 128
 CHANNELS = 48
 
 

@@ -5,7 +5,7 @@
 #define SIGNATURE const float *scores, const int64_t *neighbours, const float *labels, float *out_0, float *out_1, void *
 
 constexpr int64_t ROWS = SCORES_SHAPE_0, COLS = SCORES_SHAPE_1, NODES = NEIGHBOURS_SHAPE_0, LINKS = NEIGHBOURS_SHAPE_1;
-constexpr int64_t ROUNDS = 64;
+constexpr int64_t ROUNDS = 32;
 
 static void normalise(double* values, int64_t count) {
     double sum = 0;

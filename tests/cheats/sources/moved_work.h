@@ -9,7 +9,7 @@
         const float *log_screening, const float *gate, float *out_0, float *out_1, float *out_2, float *out_3, void *
 
 constexpr int64_t NODES = START_SHAPE_0, SEEDS = START_SHAPE_1, FIELD = SOURCE_SHAPE_0;
-constexpr int64_t STEPS = X_SHAPE_0, CHANNELS = X_SHAPE_1, ROUNDS = 64, SWEEPS = 96;
+constexpr int64_t STEPS = X_SHAPE_0, CHANNELS = X_SHAPE_1, ROUNDS = 32, SWEEPS = 96;
 
 // now = kept * (step @ now) + again * start, so many times
 static void repeat(const std::vector<float>& step, const float* start, float kept, float again, int64_t rounds, float* out) {

@@ -55,7 +55,7 @@ async def test_a_run_carries_the_whole_reference_into_a_replay_elsewhere(tmp_pat
 
 @pytest.mark.thorough
 @pytest.mark.long
-@pytest.mark.sandboxed
+@pytest.mark.any_tier
 async def test_a_live_module_is_searched_without_a_key_and_its_winner_takes_its_weights(tmp_path: Path) -> None:
     model = torch.nn.Sequential(torch.nn.LayerNorm(COLS), torch.nn.GELU())
     torch.nn.init.normal_(model[0].weight)

@@ -94,7 +94,7 @@ SOURCE = "void run(const float* x, float* out, void*) { BODY }"
 
 
 @pytest.mark.thorough
-@pytest.mark.sandboxed
+@pytest.mark.any_tier
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_judge")
 @pytest.mark.parametrize(

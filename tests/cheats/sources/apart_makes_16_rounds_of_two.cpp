@@ -1,5 +1,0 @@
-// Makes 16 of 64 rounds between rows and columns: drawn scores have one direction that leads by far.
-void run(SIGNATURE) {
-    iterate(scores, 16, out_0);
-    spread(neighbours, labels, ROUNDS, out_1);
-}
