@@ -89,7 +89,8 @@ class Recorded:
         return Elite(
             candidate_id=self.best(idea), idea_title=draft.title, source=self.kernels[self.best(idea)],
             median_ms=8.4 / speedup, speedup=speedup, speedup_ci95=(0.9 * speedup, 1.1 * speedup), idea_id=idea,
-            diagnosis=DIAGNOSIS.format(ms=8.4 / speedup, share=67 - 4 * place), parent_id=draft.parent_id,
+            diagnosis=DIAGNOSIS.format(ms=8.4 / speedup, share=67 - 4 * place), largest_stage="values",
+            parent_id=draft.parent_id,
             sweep=tuple(row.format(speedup) for row in SWEEP),
         )  # fmt: skip
 

@@ -15,11 +15,17 @@ _PROFILED = (Purpose.TUNE, Purpose.SEARCH, Purpose.CERTIFY)
 
 def read_diagnosis(archive: Archive, evaluation: Evaluation | None) -> str:
     """Return the diagnosis of the kernel with this evaluation; "" where it was not profiled."""
-    profile = archive.find("profiles", evaluation.key) if evaluation else None
-    if profile is None:
-        return ""
+    profile = read_profile(archive, evaluation) if evaluation else None
+    return diagnosis(profile) if profile else ""
+
+
+def read_profile(archive: Archive, evaluation: Evaluation) -> Profile | None:
+    """Return the profile of the kernel with this evaluation; None where it was not profiled."""
+    stored = archive.find("profiles", evaluation.key)
+    if stored is None:
+        return None
     with record_errors(archive.path):
-        return diagnosis(Profile.from_json(profile))
+        return Profile.from_json(stored)
 
 
 def find_profile(archive: Archive, candidate_id: str, purposes: Sequence[Purpose] = _PROFILED) -> Profile | None:

@@ -6,7 +6,7 @@ import math
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.storage.errors import record_errors
-from ridgeline.tools.records.keys import compared_ids
+from ridgeline.tools.records.keys import ComparisonKey
 from ridgeline.tools.records.results import Comparison, FailedComparison
 
 Ratios = dict[tuple[str, str], float]
@@ -17,7 +17,7 @@ def alternating_runs(archive: Archive) -> list[tuple[tuple[str, str], Comparison
     """Return the two candidates of each run, by their ids in the order of its ratio, and how it ended; oldest first."""
     with record_errors(archive.path):
         return [
-            (compared_ids(key), (FailedComparison if "finding" in record else Comparison).from_json(record))
+            (ComparisonKey.read(key).ids, (FailedComparison if "finding" in record else Comparison).from_json(record))
             for key, record in archive.records("comparisons")
         ]
 

@@ -21,10 +21,9 @@ from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.keys import (
     AGAIN,
     CallId,
+    ComparisonKey,
     again_id,
     attempt_of,
-    compared_ids,
-    compared_purpose,
     part_id,
     write_id,
 )
@@ -244,9 +243,10 @@ def _measurements(archive: Archive, candidates: Mapping[str, Candidate]) -> Iter
         for evaluation in archive.evaluations(purpose=purpose):
             yield from _steps(archive, evaluation, source_hash(candidates[evaluation.candidate_id].source))
     for key, result in archive.records("comparisons"):
-        first, second = (source_hash(candidates[each].source) for each in compared_ids(key))
+        compared = ComparisonKey.read(key)
+        first, second = (source_hash(candidates[each].source) for each in compared.ids)
         yield RecordedMeasurement(
-            what="Comparison", source_sha256=first, second_sha256=second, purpose=compared_purpose(key), result=result
+            what="Comparison", source_sha256=first, second_sha256=second, purpose=compared.purpose, result=result
         )
     for failure in archive.engine_failures():
         if failure.purpose in SEARCHED:

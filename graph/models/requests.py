@@ -126,6 +126,7 @@ class Elite(Record):
     speedup_ci95: tuple[float, float] | None = None
     was_busy: bool = False  # other programs used the machine during its timing
     diagnosis: str = ""
+    largest_stage: str = ""  # of the profile that `diagnosis` tells; it decides what of the source is shown
     idea_id: str | None = None  # None: a seed, or a kernel of the bank
     parent_id: str | None = None  # the kernel that its idea started from
     tuned_from: str = ""  # the written kernel of which it is a point of the sweep
@@ -136,6 +137,12 @@ class Elite(Record):
         return self.tuned_from or self.candidate_id
 
     sweep: tuple[str, ...] = ()  # of this kernel's tunable values, or of those of the kernel it was tuned from
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the kernel as the journal stores it; its largest stage is stored with its profile alone."""
+        data = super(Elite, self).to_json()
+        del data["largest_stage"]
+        return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,7 @@ class Load(Request[Loaded]):
     device: DeviceKind
     cache_bytes: int
     memory_bytes: int
-    left_out: tuple[str, ...] = ()  # what lost earlier judges of this problem the GPU
+    fatal_attempts: tuple[str, ...] = ()  # what lost earlier judges of this problem the GPU
     graph_folder: str = ""  # of graphs that were exported before
 
 

@@ -97,7 +97,9 @@ class _KilledError(NoRoomError):
 class JudgeProcess:
     """A running judge with one problem loaded. Ends with `close()` and with this process, as do processes of the reference."""
 
-    def __init__(self, problem: Target, secret: bytes, cache_dir: Path, *, left_out: set[str] | None = None) -> None:
+    def __init__(
+        self, problem: Target, secret: bytes, cache_dir: Path, *, fatal_attempts: set[str] | None = None
+    ) -> None:
         """Start the judge and load the problem, which imports torch and runs the reference.
 
         A reference may lose its process the GPU over values that were made for it: `binary_cross_entropy` ends in a
@@ -109,14 +111,14 @@ class JudgeProcess:
             problem: what is judged.
             secret: what inputs and parameters are drawn from.
             cache_dir: where references' graphs and what is compiled of them are kept.
-            left_out: what lost earlier judges of this problem the GPU; what is found now is added.
+            fatal_attempts: what lost earlier judges of this problem the GPU; what is found now is added.
 
         Raises:
             ProblemError: the reference cannot be judged; one line says why.
             TrustedProcessLost: the process went away.
         """
         self.device_kind = problem.device.kind
-        self._left_out = set() if left_out is None else left_out
+        self._fatal_attempts = set() if fatal_attempts is None else fatal_attempts
         self._was_killed = False
         until = time.monotonic() + LOAD_LIMIT_S
         is_loaded = False
@@ -134,10 +136,10 @@ class JudgeProcess:
             self._was_killed = True
             return False
         except DeviceLostError as error:
-            if error.tried in self._left_out:
+            if error.tried in self._fatal_attempts:
                 raise EngineError(f"the judge lost the GPU over what it was to leave out: {error.tried}") from error
             logger.info("the reference lost the judge its GPU (%s): starting another without that", error.tried)
-            self._left_out.add(error.tried)
+            self._fatal_attempts.add(error.tried)
             return False
         return True
 
@@ -194,7 +196,7 @@ class JudgeProcess:
             device=problem.device.kind,
             cache_bytes=problem.device.cache_bytes,
             memory_bytes=problem.device.memory_bytes,
-            left_out=tuple(sorted(self._left_out)),
+            fatal_attempts=tuple(sorted(self._fatal_attempts)),
             graph_folder=str(graphs),
         )
         loaded = self.ask(request, timeout_s=max(limit_s, 1.0))

@@ -51,7 +51,7 @@ class ProblemSession:
     def __init__(self, cache_dir: Path, find_sandbox: Callable[[], Sandbox]) -> None:
         self._cache_dir = cache_dir
         self._find_sandbox = find_sandbox
-        self._left_out: set[str] = set()  # values over which the reference lost a judge its GPU
+        self._fatal_attempts: set[str] = set()  # values over which the reference lost a judge its GPU
         self._cost: LoopCost | None = None
         self._pool = RunnerPool(cache_dir)
         self._judge: JudgeProcess | None = None
@@ -94,7 +94,7 @@ class ProblemSession:
 
     def start_another_judge(self, problem: Target) -> JudgeProcess:
         """Return a judge with a secret of its own; the caller ends it."""
-        return JudgeProcess(problem, os.urandom(16), self._cache_dir, left_out=self._left_out)
+        return JudgeProcess(problem, os.urandom(16), self._cache_dir, fatal_attempts=self._fatal_attempts)
 
     # --------------------------------------------------------------------------------------------------------- runners
 

@@ -179,22 +179,43 @@ OWN_WORK = "own work"
 """The step of a certificate that profiles the winner: see `step_key`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonKey:
+    """A comparison's key in its parts; the comparison's `ratio` is first_ms / second_ms."""
+
+    first_id: str
+    second_id: str
+    evaluations: str  # the beginnings of both evaluations' keys, which name the builds and the judge
+    purpose: Purpose = Purpose.CERTIFY
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Return the parts of a stored key; of an early archive it names the two candidates alone.
+
+        Raises:
+            ValueError: the text is no key of a comparison.
+        """
+        first_id, second_id, *rest = text.split(":")
+        evaluations, purpose, *_ = (*rest, "", "")
+        return cls(
+            first_id=first_id,
+            second_id=second_id,
+            evaluations=evaluations,
+            purpose=Purpose(purpose) if purpose else Purpose.CERTIFY,
+        )
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """Return both candidates' ids, in the order of the ratio."""
+        return self.first_id, self.second_id
+
+    def __str__(self) -> str:
+        """Return the key as it is stored; a certificate's names no purpose."""
+        parts = [self.first_id, self.second_id, self.evaluations]
+        return ":".join(parts if self.purpose is Purpose.CERTIFY else [*parts, self.purpose])
+
+
 def comparison_key(first_id: str, second_id: str, *evaluation_keys: str, purpose: Purpose = Purpose.CERTIFY) -> str:
-    """Return the key of a comparison, whose `ratio` is first_ms / second_ms.
-
-    `evaluation_keys` name the two builds and the judge of the measurement.
-    """
-    parts = [first_id, second_id, "+".join(key[:_COMPARED_PREFIX] for key in evaluation_keys)]
-    return ":".join(parts if purpose is Purpose.CERTIFY else [*parts, purpose])
-
-
-def compared_ids(key: str) -> tuple[str, str]:
-    """Return the ids of the two candidates in a comparison's key."""
-    first, second, *_ = key.split(":")
-    return first, second
-
-
-def compared_purpose(key: str) -> Purpose:
-    """Return the purpose of a comparison, by its key."""
-    _, _, _, *purpose = key.split(":")
-    return Purpose(purpose[0]) if purpose else Purpose.CERTIFY
+    """Return the key of a comparison under two evaluations' keys, as it is stored."""
+    evaluations = "+".join(key[:_COMPARED_PREFIX] for key in evaluation_keys)
+    return str(ComparisonKey(first_id=first_id, second_id=second_id, evaluations=evaluations, purpose=purpose))

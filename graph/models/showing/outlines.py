@@ -35,7 +35,6 @@ _SENTENCE = re.compile(r".{20,}?\w\)?[.;](?=\s)|.+")
 _FOR = re.compile(r"\bfor\s*+\([^;\n]{0,200}+;\s*+([^;\n]{0,200}+)\s*+;\s*+([^\n]*+)|\bfor (\w++ in [^:\n]{0,200}+):")
 _STEP = re.compile(r"\+=\s*(\w+)")
 _STAGE = re.compile(r"\bRIDGELINE_STAGE\(\s*(\w+)\s*\)")
-_SHARE = re.compile(r"\b(\w+) (\d+)% \(")
 _CONSTANT = re.compile(
     r"^\s*(?:static\s+|inline\s+)*constexpr\s(?:[^\w=({;]++|\w++(?!\s*=))*+(\w++)\s*+=\s*+([^;{]++);"
     r"|^\s*#\s*define\s+(\w+)\s+([^\s/\\].*)"
@@ -93,15 +92,16 @@ def outline(source: str, language: str, most_chars: int, beside: str = "") -> st
 
 
 @lru_cache(maxsize=64)
-def cut_source(source: str, language: str, most_chars: int, diagnosis: str = "") -> str:
+def cut_source(source: str, language: str, most_chars: int, largest_stage: str = "") -> str:
     """Return a source whole where it has at most `most_chars`, else with its hottest functions alone.
 
-    Of the others one line stays, as a comment, of small ones the name. Functions of the largest stage that `diagnosis` names
-    come first, then those with most arithmetic in loops. Of a first one that is too long its head and its hottest lines stay.
+    Of the others one line stays, as a comment, of small ones the name. Functions of the stage that took most of the
+    kernel's time come first, then those with most arithmetic in loops. Of a first one that is too long its head and its
+    hottest lines stay.
     """
     if len(source) <= most_chars:
         return source.rstrip("\n")
-    functions = _functions(source, language, diagnosis)
+    functions = _functions(source, language, largest_stage)
     if not functions:
         return cut_lines(source.rstrip("\n"), max(0, most_chars - _LEFT_OUT_CHARS))
     mark = "# …" if language == "py" else "// …"
@@ -176,18 +176,11 @@ def _cut_function(function: _Function, most_chars: int, mark: str) -> str:
     return "\n".join([*head, *before, *body[start:end], *after])
 
 
-def largest_stage(diagnosis: str) -> str:
-    """Return the stage with the largest share in a diagnosis; "" where it names none."""
-    shares = [(int(share), name) for name, share in _SHARE.findall(diagnosis)]
-    return max(shares, default=(0, ""))[1]
-
-
-def _functions(source: str, language: str, diagnosis: str) -> list[_Function]:
+def _functions(source: str, language: str, stage: str) -> list[_Function]:
     lines = source.splitlines()
     parts = [part for part in parts_of(source, language) if part.name]
     names = {part.name for part in parts}
     texts = {part.start: "\n".join(lines[part.start : part.end]) for part in parts}
-    stage = largest_stage(diagnosis)
     under = _called_under(stage, texts.values(), names) if stage else set()
     bodies: dict[str, list[str]] = {}  # overloads of a name, whose calls are not told apart, count as one function
     first = []

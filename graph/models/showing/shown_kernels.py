@@ -68,7 +68,7 @@ def told_kernels(elites: Sequence[Elite], language: str, leader_chars: int) -> l
             continue
         diagnosis = told_once(elite.diagnosis, known)
         if not shown:
-            text = cut_source(elite.source, language, leader_chars, elite.diagnosis)
+            text = cut_source(elite.source, language, leader_chars, elite.largest_stage)
             form = Form.CUT if len(elite.source) > leader_chars else Form.WHOLE
             shown.append(ShownKernel(elite=elite, text=text, form=form, diagnosis=diagnosis, sweep=elite.sweep))
             continue
@@ -105,7 +105,7 @@ def parent_kernels(parent: Elite | None, second: Elite | None, language: str) ->
     if parent and changes and len(changes) <= SECOND_CHARS:
         return [*shown, _written(second, changes, Form.DIFF, parent.candidate_id)]
     form = Form.CUT if len(second.source) > SECOND_CHARS else Form.WHOLE
-    return [*shown, _written(second, cut_source(second.source, language, SECOND_CHARS, second.diagnosis), form)]
+    return [*shown, _written(second, cut_source(second.source, language, SECOND_CHARS, second.largest_stage), form)]
 
 
 def _written(elite: Elite, text: str, form: Form, base_id: str = "") -> ShownKernel:

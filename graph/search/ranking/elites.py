@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.history.diagnoses import read_diagnosis
+from ridgeline.checkpoints.history.diagnoses import diagnosis, read_profile
+from ridgeline.checkpoints.history.named_stages import largest_stage
 from ridgeline.checkpoints.history.side_by_side import Ratios, measured_ratios
 from ridgeline.checkpoints.history.sweeps import sweep_rows
 from ridgeline.graph.models.requests import Elite
@@ -161,6 +162,7 @@ def _read_elite(archive: Archive, candidate_id: str) -> Elite | None:
     if evaluation is None or timing is None or evaluation.speedup is None:
         return None
     baselines = archive.baselines()
+    profile = read_profile(archive, evaluation)
     return Elite(
         candidate_id=candidate.id,
         idea_title=archive.idea(candidate.idea_id).title if candidate.idea_id else f"{candidate.origin} kernel",
@@ -170,7 +172,8 @@ def _read_elite(archive: Archive, candidate_id: str) -> Elite | None:
         steady_ms=baselines.steady_ms(timing, evaluation.precision_class) if baselines else timing.median_ms,
         speedup_ci95=timing.speedup_ci95,
         was_busy=Label.BUSY_MACHINE in timing.labels,
-        diagnosis=read_diagnosis(archive, evaluation),
+        diagnosis=diagnosis(profile) if profile else "",
+        largest_stage=largest_stage(profile) if profile else "",
         idea_id=candidate.idea_id,
         tuned_from=root_id(candidate) if candidate.origin is Origin.TUNE else "",
         parent_id=archive.idea(candidate.idea_id).parent_id if candidate.idea_id else None,

@@ -58,4 +58,4 @@ class Ablation:
     def _told(self, elite: Elite | None) -> Elite | None:
         if elite is None or self.has("diagnosis"):
             return elite
-        return dataclasses.replace(elite, diagnosis="")
+        return dataclasses.replace(elite, diagnosis="", largest_stage="")

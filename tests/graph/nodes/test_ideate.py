@@ -14,7 +14,9 @@ from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
+from ridgeline.graph.search.ranking.elites import read_elite
 from ridgeline.tools.errors import ModelError
+from ridgeline.tools.records.results import Profile, StageTime
 
 
 async def test_malformed_ideas_get_one_repair_request_and_then_the_search_stalls(search: Search) -> None:
@@ -125,6 +127,21 @@ async def test_ideation_sees_results_failures_and_diagnosed_elites(search: Searc
     assert by_id["r1i1"].best_speedup is None and "row 3 differs" in by_id["r1i1"].failure
     assert second.elites[0].candidate_id == "r1i0v0a0"
     assert "memory-bound" in second.elites[0].diagnosis
+
+
+async def test_an_elite_s_largest_stage_is_that_of_its_profile_and_is_not_stored_with_the_request(
+    search: Search,
+) -> None:
+    await search.run(search.context(rounds=1))
+    evaluation = search.archive.own_evaluation("r1i0v0a0")
+    assert evaluation is not None
+    profile = Profile.from_json(search.archive.find("profiles", evaluation.key) or {})
+    stages = (StageTime(name="load", ms=1.0, share=0.4), StageTime(name="store", ms=1.5, share=0.6))
+    told = dataclasses.replace(profile, stages=stages, paragraph="Its stages: load 99% (1 ms).")
+    search.archive.save("profiles", evaluation.key, "r1i0v0a0", told)
+    elite = await read_elite(search.archive, "r1i0v0a0")
+    assert elite is not None and (elite.diagnosis, elite.largest_stage) == (told.paragraph, "store")
+    assert "largest_stage" not in elite.to_json() and "diagnosis" in elite.to_json()
 
 
 async def test_user_ideas_come_first_and_once(search: Search) -> None:

@@ -92,7 +92,7 @@ _LOAD = Load(
     device=DeviceKind.CPU,
     cache_bytes=1 << 20,
     memory_bytes=1 << 30,
-    left_out=("shifted",),
+    fatal_attempts=("shifted",),
 )
 _TRIAL = Trial(
     name="nominal_0",

@@ -27,8 +27,8 @@ class NoProcess:
 
     started: list[NoProcess]
 
-    def __init__(self, problem: Target, secret: bytes, cache_dir: Path, *, left_out: set[str]) -> None:
-        self.secret, self.left_out, self.is_closed = secret, left_out, False
+    def __init__(self, problem: Target, secret: bytes, cache_dir: Path, *, fatal_attempts: set[str]) -> None:
+        self.secret, self.fatal_attempts, self.is_closed = secret, fatal_attempts, False
         NoProcess.started.append(self)
         self.problem: Any = type("Loaded", (), {"description": None})
         self.asked: list[Any] = []
@@ -75,7 +75,7 @@ def test_every_judge_of_a_problem_has_a_secret_of_its_own_and_leaves_out_what_wa
     evaluator.close()
     a, b, _, restarted = judges  # the second task found the first one's judge
     assert len({judge.secret for judge in judges}) == 4
-    assert a.left_out is restarted.left_out is not b.left_out
+    assert a.fatal_attempts is restarted.fatal_attempts is not b.fatal_attempts
     assert all(judge.is_closed for judge in judges)
 
 
@@ -85,7 +85,7 @@ def test_a_judge_beside_the_sessions_own_has_another_secret(judges: list[NoProce
     session.start_another_judge(problem_of("a"))
     first, beside = judges
     assert first.secret != beside.secret
-    assert first.left_out is beside.left_out
+    assert first.fatal_attempts is beside.fatal_attempts
 
 
 def test_a_closed_session_has_no_judge(judges: list[NoProcess], tmp_path: Path) -> None:

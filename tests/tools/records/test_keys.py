@@ -10,13 +10,12 @@ from tests.graph.memory_engine import DESCRIPTION, target
 from ridgeline.tools.records import keys
 from ridgeline.tools.records.keys import (
     CallId,
+    ComparisonKey,
     again_id,
     attempt_id,
     attempt_of,
     branch_id,
     branch_of,
-    compared_ids,
-    compared_purpose,
     comparison_key,
     evaluation_key,
     idea_id,
@@ -76,11 +75,21 @@ def test_comparison_key_names_both_candidates_and_both_builds() -> None:
     under = [evaluation_key(build, PROBLEM, Purpose.CERTIFY) for build in ("build-1", "build-2")]
     key = comparison_key("r1i0v0a0", "seed-naive", *under)
     assert key == "r1i0v0a0:seed-naive:db65e4cc84ffac51+e79c5b048713e94d"
-    assert compared_ids(key) == ("r1i0v0a0", "seed-naive")
-    assert compared_purpose(key) is Purpose.CERTIFY
+    read = ComparisonKey.read(key)
+    assert (read.ids, read.purpose) == (("r1i0v0a0", "seed-naive"), Purpose.CERTIFY)
     of_a_search = comparison_key("r1i0v0a0", "seed-naive", *under, purpose=Purpose.SEARCH)
-    assert compared_ids(of_a_search) == ("r1i0v0a0", "seed-naive")
-    assert compared_purpose(of_a_search) is Purpose.SEARCH
+    assert ComparisonKey.read(of_a_search) == dataclasses.replace(read, purpose=Purpose.SEARCH)
+    assert [str(ComparisonKey.read(each)) for each in (key, of_a_search)] == [key, of_a_search]
+
+
+def test_a_comparisons_key_of_an_early_archive_names_the_two_candidates_alone() -> None:
+    assert ComparisonKey.read("r1i0v0a0:seed-naive").ids == ("r1i0v0a0", "seed-naive")
+
+
+@pytest.mark.parametrize("text", ["r1i0v0a0", "a:b:c:no purpose"])
+def test_a_text_that_is_no_comparisons_key_is_not_read_as_one(text: str) -> None:
+    with pytest.raises(ValueError):
+        ComparisonKey.read(text)
 
 
 @pytest.mark.parametrize(

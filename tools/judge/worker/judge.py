@@ -119,9 +119,9 @@ class Judge:
             held_bytes=self._spare_bytes,
             aside_bytes=aside_bytes,
         )
-        left_out = frozenset(request.left_out)
+        fatal = frozenset(request.fatal_attempts)
         self._domain = Domain(
-            self._book, self.reference, self._secrets, self.memory, left_out=left_out, varies_scalars=not has_model
+            self._book, self.reference, self._secrets, self.memory, fatal_attempts=fatal, varies_scalars=not has_model
         )
         self._examiner = Examiner(self._book, self._domain.names, self.memory, self.reference, request.tolerance)
         self._modes = ReferenceModes(self.reference, self.memory)

@@ -40,6 +40,16 @@ def test_a_long_leader_is_cut_and_says_so() -> None:
     assert first.form is Form.CUT and len(first.text) <= 2000
 
 
+def test_the_largest_stage_and_not_the_words_of_the_diagnosis_decides_what_of_a_kernel_is_shown() -> None:
+    stages = {name: function(name, 200) for name in ("load", "store")}
+    source = [line for name, body in stages.items() for line in (body[0], f"    RIDGELINE_STAGE({name});", *body[1:])]
+    words = "Its stages: store 60% (1 ms). Warps wait for load 90% (of their cycles)."
+    told = replace(kernel("a", source), diagnosis=words, largest_stage="store")
+    (leader,), (_, second) = told_kernels([told], "cpp", SECOND_CHARS), parent_kernels(ELITE, told, "cpp")
+    for shown in (leader, second):
+        assert "    x[199] += s;" in shown.text and "    x[199] += l;" not in shown.text
+
+
 def test_a_kernel_is_a_diff_only_against_its_own_parent_and_only_a_short_one() -> None:
     base = function("lead", 80)
     near = [*base[:-1], "    x[0] = 1;", "}"]

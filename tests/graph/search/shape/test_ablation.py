@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.graph.conftest import Search, write_problem
+from tests.graph.requests_made import ELITE, kernel
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 
 from ridgeline.checkpoints.result import build_result
@@ -72,6 +74,9 @@ async def test_search_without_diagnosis_profiles_nothing_and_tells_of_no_limit(s
     shown += [write.parent for write in model.writes if write.parent]
     assert shown
     assert {elite.diagnosis for elite in shown} == {""}
+    elite = replace(ELITE, diagnosis="Its stages: load 90% (1 ms).", largest_stage="load")
+    request = Ablation(without=frozenset({"diagnosis"})).of_kernel(kernel(parent=elite))
+    assert request.parent == replace(elite, diagnosis="", largest_stage="")
     assert [key for key, _ in search.archive.records("profiles") if ":" not in key] == []
 
 

@@ -43,19 +43,21 @@ class Made:
     domain: Domain
 
 
-def made(names: str, inputs: str, *body: str, left_out: frozenset[str] = frozenset(), **limits: int | None) -> Made:
+def made(
+    names: str, inputs: str, *body: str, fatal_attempts: frozenset[str] = frozenset(), **limits: int | None
+) -> Made:
     lines = "\n".join(f"        {line}" for line in body)
-    return made_of(SOURCE.format(names=names, inputs=inputs, body=lines), left_out=left_out, **limits)
+    return made_of(SOURCE.format(names=names, inputs=inputs, body=lines), fatal_attempts=fatal_attempts, **limits)
 
 
-def made_of(source_text: str, *, left_out: frozenset[str] = frozenset(), **limits: Any) -> Made:
+def made_of(source_text: str, *, fatal_attempts: frozenset[str] = frozenset(), **limits: Any) -> Made:
     reference = Reference(source_text)
     source = SecretSource(reference, b"secret")
     memory: Any = SimpleNamespace(
         parameters=reference.named_tensors(), inputs=[reference.draw_inputs(0)], n_sets=N_SETS, device=Cpu()
     )  # no process to share memory with
     book = CaseBook(reference, source, memory, **({"budget_bytes": 1 << 20} | limits))
-    return Made(book, source, Domain(book, reference, source, memory, left_out=left_out))
+    return Made(book, source, Domain(book, reference, source, memory, fatal_attempts=fatal_attempts))
 
 
 def loading(source: str, secret: str) -> Load:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ridgeline.tools.judge.worker.domain.halving import take_by_halves
+from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
@@ -33,23 +33,22 @@ class CrowdedInputs:
         refused: dict[str, str] = {}
         for index, each in ways.items():
             self._settle_input(index, each, taken, refused)
-        if why := self._refuses(taken, f"{self._trial}, each accepted alone"):
-            refused |= self._settle_together(taken, why)
-        return refused
+        return refused | self._settle_together(taken)
 
-    def _settle_together(self, accepted: Mapping[int, Way], why: str) -> dict[str, str]:
+    def _settle_together(self, accepted: Mapping[int, Way]) -> dict[str, str]:
         """Note as many of the ways accepted alone as are accepted together, the first ones; return why the others are not."""
 
-        def objection_to(asked: Sequence[int], taken: frozenset[int]) -> str:
-            named = ", ".join(self._names[i] for i in asked)
-            beside = {i: way for i, way in accepted.items() if i in taken or i in asked}
-            return self._refuses(beside, f"{self._trial} {named}, beside {len(taken)}")
+        def note(chosen: frozenset[int]) -> None:
+            self._note({i: way for i, way in accepted.items() if i in chosen})
 
-        taken, refused = take_by_halves(
-            tuple(accepted), why, frozenset(), objection_to=objection_to, is_over=lambda: False
-        )
-        self._note({i: way for i, way in accepted.items() if i in taken})
-        return {f"{self._trial} {self._names[i]}": each for i, each in refused.items()}
+        def objection_to(asked: Sequence[int], taken: frozenset[int]) -> str:
+            if len(asked) == len(accepted):
+                return self._objection(self._trial, f"{self._trial}, each accepted alone")
+            named = ", ".join(self._names[i] for i in asked)
+            return self._objection(self._trial, f"{self._trial} {named}, beside {len(taken)}")
+
+        refused = settle_by_halves(tuple(accepted), note=note, objection_to=objection_to)
+        return {f"{self._trial} {self._names[i]}": why for i, why in refused.items()}
 
     def _settle_input(self, index: int, ways: tuple[Way, ...], taken: dict[int, Way], refused: dict[str, str]) -> None:
         why = ""

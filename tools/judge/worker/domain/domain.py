@@ -67,7 +67,7 @@ class Domain:
         source: SecretSource,
         memory: ArenaMemory,
         *,
-        left_out: frozenset[str] = frozenset(),
+        fatal_attempts: frozenset[str] = frozenset(),
         varies_scalars: bool = True,
     ) -> None:
         """Try everything on the reference.
@@ -78,7 +78,7 @@ class Domain:
             source: what inputs and parameters are drawn from.
             memory: the sets, and the device.
             varies_scalars: a candidate can be given other scalars than those that it is made with.
-            left_out: what lost an earlier judge of this reference its GPU, and is not tried again.
+            fatal_attempts: what lost an earlier judge of this reference its GPU, and is not tried again.
 
         Raises:
             DeviceLostError: something new did, which `tried` names.
@@ -87,7 +87,7 @@ class Domain:
         self._reference = reference
         self._source = source
         self._memory = memory
-        self._left_out = left_out
+        self._fatal_attempts = fatal_attempts
         self._names = {a.source: a.name for a in reference.signature.with_role(Role.PARAMETER, Role.BUFFER)}
         self._buffers = frozenset(a.source for a in reference.signature.with_role(Role.BUFFER))
         self.skipped: dict[str, str] = {}
@@ -132,12 +132,12 @@ class Domain:
         self._book.forget_errors()
 
     def _try_unless_lost(self, what: str, attempt: Callable[[], str]) -> str:
-        return Known.LOST if what in self._left_out else self._tried(what, attempt)
+        return Known.LOST if what in self._fatal_attempts else self._tried(what, attempt)
 
     def _is_read(self, name: str) -> bool:
         """Return whether the output depends on a tensor that keeps its values: a count of batches has no part in it."""
         what = f"is {name} read"
-        if what in self._left_out:
+        if what in self._fatal_attempts:
             return True
         with self._book.parameters_kept():
             view = self._memory.parameters[name]
@@ -153,7 +153,7 @@ class Domain:
             self._reference.input_names,
             objection=self._objection_to,
             takes=lambda inputs, what: (
-                what not in self._left_out and self._tried(what, lambda: self._takes_inputs(inputs))
+                what not in self._fatal_attempts and self._tried(what, lambda: self._takes_inputs(inputs))
             ),
         )
         self.not_varied |= inputs.settle()
@@ -185,7 +185,7 @@ class Domain:
 
     def _settle_mixtures(self) -> None:
         """Give every timed set a draw of its own where the reference refuses mixtures (of definite matrices, say)."""
-        if _MIXTURES in self._left_out:
+        if _MIXTURES in self._fatal_attempts:
             self._source.draw_each_set()
             return
         views = tuple(torch.empty_like(view) for view in self._memory.inputs[0])
@@ -248,7 +248,7 @@ class Domain:
 
     def _refuses_scalars(self, scalars: tuple[Scalar, ...], what: str) -> bool:
         self._note_scalars(scalars)
-        return what in self._left_out or bool(self._tried(what, lambda: self.objection(SCALARS)))
+        return what in self._fatal_attempts or bool(self._tried(what, lambda: self.objection(SCALARS)))
 
     def _note_scalars(self, scalars: tuple[Scalar, ...]) -> None:
         """Let the trial of scalars have these, or no others than the given."""

@@ -10,6 +10,34 @@ UNTRIED = "refused together with others, and not looked at alone for want of tim
 K = TypeVar("K", bound=Hashable)
 
 
+def settle_by_halves(
+    asked: Sequence[K],
+    *,
+    note: Callable[[frozenset[K]], None],
+    objection_to: Callable[[Sequence[K], frozenset[K]], str],
+    is_over: Callable[[], bool] = lambda: False,
+) -> dict[K, str]:
+    """Note as many of `asked` as the reference takes beside each other; return the others, each with the reason.
+
+    Args:
+        asked: what is tried, all at once first.
+        note: makes trials with these from now on, and with no others.
+        objection_to: why the reference refuses these beside those taken, which are all noted; "" where it does not.
+        is_over: no half is tried any more.
+    """
+
+    def noted(part: Sequence[K], taken: frozenset[K]) -> str:
+        note(taken.union(part))
+        return objection_to(part, taken) if part else ""
+
+    objection = noted(asked, frozenset())
+    if not objection:
+        return {}
+    taken, refused = take_by_halves(asked, objection, frozenset(), objection_to=noted, is_over=is_over)
+    note(taken)
+    return refused
+
+
 def take_by_halves(
     asked: Sequence[K],
     objection: str,

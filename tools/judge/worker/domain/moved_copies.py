@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from ridgeline.tools.judge.worker.domain.halving import take_by_halves
+from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.moved_copies import first_of_each_copy
@@ -17,19 +17,13 @@ def settle_copies(source: SecretSource, book: CaseBook, names: tuple[str, ...], 
     free = [i for i in range(len(names)) if source.ways.may_change(i)]
     firsts = first_of_each_copy(source.nominal(MOVED_COPY), source.ways.forms, free)
 
-    def note(chosen: Collection[int]) -> None:
+    def note(chosen: frozenset[int]) -> None:
         book.forget(MOVED_COPY)
         source.copied = {i: first for i, first in firsts.items() if i in chosen}
 
     def objection_to(asked: Sequence[int], taken: frozenset[int]) -> str:
-        note(taken.union(asked))
         named = ", ".join(names[i] for i in asked)
         return objection(MOVED_COPY, f"{MOVED_COPY} {named}, beside {len(taken)}")
 
-    none = frozenset[int]()
-    why = objection_to(tuple(firsts), none) if firsts else ""
-    if not why:
-        return {}
-    taken, refused = take_by_halves(tuple(firsts), why, none, objection_to=objection_to, is_over=lambda: False)
-    note(taken)
-    return {f"{MOVED_COPY} {names[i]}": each for i, each in refused.items()}
+    refused = settle_by_halves(tuple(firsts), note=note, objection_to=objection_to)
+    return {f"{MOVED_COPY} {names[i]}": why for i, why in refused.items()}

@@ -20,7 +20,7 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
     errors_by_rounding,
     room_of,
 )
-from ridgeline.tools.judge.worker.domain.halving import take_by_halves
+from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Known
 from ridgeline.tools.judge.worker.grading.case import Case, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
@@ -61,9 +61,9 @@ class SignTrials:
     def _settle_trial(self, trial: str) -> bool:
         lost = {c: why for each in self.refused.values() for c, why in each.items() if why is Known.LOST}
         candidates = tuple(c for c in self._candidates if c not in lost)  # another judge for each of the lost is enough
-        taken, refused = self._taken(trial, candidates)
+        refused = self._settle_arguments(trial, candidates)
         self.refused[trial] = lost | refused
-        self._note(trial, taken)
+        taken = frozenset(candidates).difference(refused)
         for role, part in _parts(taken).items():
             name = part_of(trial, role)
             self._note(name, part)
@@ -72,22 +72,14 @@ class SignTrials:
             self._book.forget(name)  # only timed sets have it
         return bool(taken)
 
-    def _taken(
-        self, trial: str, candidates: Sequence[ArgumentKey]
-    ) -> tuple[frozenset[ArgumentKey], dict[ArgumentKey, str]]:
-        """Return those of the candidates that the reference takes together, and the others with the reason."""
+    def _settle_arguments(self, trial: str, candidates: Sequence[ArgumentKey]) -> dict[ArgumentKey, str]:
+        """Note those of the candidates that the reference takes together, and return the others with the reason."""
         until_s = time.perf_counter() + self._limit_s
-
-        def objection_to(asked: Sequence[ArgumentKey], taken: frozenset[ArgumentKey]) -> str:
-            self._note(trial, taken.union(asked))
-            return self._objection(trial)
-
-        none = frozenset[ArgumentKey]()
-        objection = objection_to(candidates, none) if candidates else ""
-        if not objection:
-            return frozenset(candidates), {}
-        return take_by_halves(
-            candidates, objection, none, objection_to=objection_to, is_over=lambda: time.perf_counter() > until_s
+        return settle_by_halves(
+            candidates,
+            note=lambda chosen: self._note(trial, chosen),
+            objection_to=lambda _asked, _taken: self._objection(trial),
+            is_over=lambda: time.perf_counter() > until_s,
         )
 
     def _note(self, name: str, chosen: frozenset[ArgumentKey]) -> None:

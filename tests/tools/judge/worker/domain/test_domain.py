@@ -162,13 +162,13 @@ def test_what_loses_the_gpu_is_named_and_left_out_the_next_time(
     monkeypatch.setattr(Cpu, "settle", settle)
     monkeypatch.setattr(torch, "lost_for_this_test", lost, raising=False)
     body = (f"if {bad}:", "    torch.lost_for_this_test.append(1)", "    " + LOSES, "return x.sum(-1)")
-    left_out: frozenset[str] = frozenset()
+    fatal_attempts: frozenset[str] = frozenset()
     for what in tried:
         with pytest.raises(DeviceLostError, match=f"^{what}$"):
-            made(names, inputs, *body, left_out=left_out)
-        left_out |= {what}
+            made(names, inputs, *body, fatal_attempts=fatal_attempts)
+        fatal_attempts |= {what}
         lost.clear()
-    found = made(names, inputs, *body, left_out=left_out)
+    found = made(names, inputs, *body, fatal_attempts=fatal_attempts)
     assert set(found.domain.skipped | found.domain.not_varied) == skipped
     assert not skipped & set(found.domain.names)
 

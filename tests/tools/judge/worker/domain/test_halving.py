@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ridgeline.tools.judge.worker.domain.halving import UNTRIED, take_by_halves
+from ridgeline.tools.judge.worker.domain.halving import UNTRIED, settle_by_halves, take_by_halves
 
 
 def taken_of(asked: str, *clashes: str, halves: int = 99, taken: str = "") -> tuple[str, dict[str, str], list[str]]:
@@ -48,3 +48,25 @@ def test_what_is_refused_together_is_left_out_together_once_it_is_over() -> None
 
 def test_a_single_one_is_refused_for_its_own_reason_though_it_is_over() -> None:
     assert taken_of("a", "a", halves=0) == ("", {"a": "a"}, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "clash", "refused", "noted"),
+    [
+        ("", "a", {}, [""]),
+        ("abcd", "xy", {}, ["abcd"]),
+        ("abcd", "ad", {"d": "ad"}, ["abcd", "ab", "abcd", "abc", "abcd", "abc"]),
+        ("a", "a", {"a": "a"}, ["a", ""]),
+    ],
+)
+def test_what_is_asked_for_is_noted_first_and_what_is_taken_last(
+    asked: str, clash: str, refused: dict[str, str], noted: list[str]
+) -> None:
+    seen: list[str] = []
+
+    def objection_to(part: Sequence[str], taken: frozenset[str]) -> str:
+        assert "".join(sorted(taken.union(part))) == seen[-1]
+        return clash if set(clash) <= set(seen[-1]) else ""
+
+    found = settle_by_halves(asked, note=lambda some: seen.append("".join(sorted(some))), objection_to=objection_to)
+    assert (found, seen) == (refused, noted)

@@ -46,7 +46,7 @@ SYMMETRIC = "assert torch.equal(self.cov, self.cov.mT); "
 class Found:
     """What is known of a reference's parameters, by a domain as the judge makes it."""
 
-    def __init__(self, init: str, body: str, left_out: frozenset[str] = frozenset()) -> None:
+    def __init__(self, init: str, body: str, fatal_attempts: frozenset[str] = frozenset()) -> None:
         self.reference = Reference(SOURCE.format(init=init, body=body))
         self.source = SecretSource(self.reference, b"secret")
         self.weights = self.source.weights
@@ -58,10 +58,10 @@ class Found:
         )  # no process to share memory with
         self.reference.bind(self.memory.parameters)
         self.book = CaseBook(self.reference, self.source, self.memory, budget_bytes=1 << 24)
-        self.left_out = left_out
+        self.fatal_attempts = fatal_attempts
 
     def settled(self) -> Domain:
-        return Domain(self.book, self.reference, self.source, self.memory, left_out=self.left_out)
+        return Domain(self.book, self.reference, self.source, self.memory, fatal_attempts=self.fatal_attempts)
 
     def takes(self, values: dict[str, torch.Tensor]) -> bool:
         self.book.place_parameters(values)
@@ -251,13 +251,13 @@ def test_a_parameter_that_loses_the_gpu_is_left_out_the_next_time(monkeypatch: p
     body = "assert bool((self.rate <= 1).all()) or torch.lost_for_this_test.append(1); "
     body += "return self.weight @ x * self.rate.mean()"
     init = f"self.rate = nn.Parameter(torch.ones(32)); {WEIGHT}"
-    left_out: frozenset[str] = frozenset()
+    fatal_attempts: frozenset[str] = frozenset()
     for what in ("random parameters", "other rate, way 0"):
         with pytest.raises(DeviceLostError, match=f"^{what}$"):
-            Found(init, body, left_out).settled()
-        left_out |= {what}
+            Found(init, body, fatal_attempts).settled()
+        fatal_attempts |= {what}
         lost.clear()
-    found = Found(init, body, left_out)
+    found = Found(init, body, fatal_attempts)
     assert not found.settled().not_varied and found.changed_share("weight") == 1 and found.changed_share("rate") > 0
 
 
