@@ -15,6 +15,8 @@ from ridgeline.tools.errors import ProblemError
 
 LARGEST_BYTES = 32 << 20
 """No text of a problem is near it; a device or a core dump is beyond."""
+LARGEST_YAML_CHARS = 256 << 10
+"""Of a YAML file: the parser, which is written in Python, reads so many in two seconds."""
 MOST_KEYS = 10_000
 """Of one mapping: `<<` can repeat a short one without end."""
 LONGEST_SHOWN = 60
@@ -72,10 +74,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """Return the mapping that a YAML file holds.
 
     Raises:
-        ProblemError: no such file, no YAML (with the line), a key written twice, or no mapping.
+        ProblemError: no such file, no YAML (with the line), too long a one, a key written twice, or no mapping.
     """
+    text = read_text(path, "problem")
+    if len(text) > LARGEST_YAML_CHARS:
+        most = f"{LARGEST_YAML_CHARS >> 10} Ki characters"
+        raise ProblemError(f"{path}: has {len(text)} characters, more than {most}; leave some out")
     try:
-        data = yaml.load(read_text(path, "problem"), Loader=_UniqueKeyLoader)  # noqa: S506  # a SafeLoader
+        data = yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506  # a SafeLoader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f"line {mark.line + 1}: " if mark else ""

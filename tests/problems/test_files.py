@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.problems.files import LARGEST_BYTES, read_text, read_yaml
+from ridgeline.problems.files import LARGEST_BYTES, LARGEST_YAML_CHARS, read_text, read_yaml
 from ridgeline.problems.new import new_problem
 from ridgeline.problems.spec import load_problem
 from ridgeline.tools.errors import ProblemError
@@ -47,6 +47,13 @@ def test_what_is_no_yaml_gives_one_line(content: bytes, remark: str, tmp_path: P
     path = tmp_path / "problem.yaml"
     path.write_bytes(content)
     assert remark in says(path)
+
+
+def test_a_yaml_that_takes_its_parser_minutes_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "problem.yaml"
+    path.write_text("ideas:\n" + "- x\n" * LARGEST_YAML_CHARS)
+    with pytest.raises(ProblemError, match=r"has \d+ characters, more than 256 Ki characters; leave some out$"):
+        read_yaml(path)
 
 
 def test_a_merged_mapping_may_have_keys_that_it_replaces(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import platform
+import resource
 import shutil
 import socket
 import subprocess
@@ -50,6 +51,8 @@ __all__ = [
 ]
 
 UNSAFE_VARIABLE = "RIDGELINE_UNSAFE_NO_SANDBOX"  # "1": the engine tells its evaluators that tier C was asked for
+FEWEST_OPEN_FILES = 256
+"""Descriptors that a process which starts sandboxes has: some are given numbers above 128."""
 
 
 class Sandbox:
@@ -206,6 +209,9 @@ def reason_against(tier: Tier) -> str:
     """Return "" when a command runs in `tier` and reaches neither a listener nor a file of ours, else why not."""
     if tier is Tier.BUBBLEWRAP and shutil.which("bwrap") is None:
         return no_bubblewrap()
+    open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if open_files < FEWEST_OPEN_FILES:
+        return f"open files are limited to {open_files}, fewer than it takes: `ulimit -n 1024`"
     try:
         launcher = build_launcher()
     except SandboxError as error:

@@ -26,6 +26,12 @@ def test_probe_names_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "apt-get install bubblewrap" in reason_against(Tier.BUBBLEWRAP)
 
 
+def test_too_low_a_limit_of_open_files_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox_module.resource, "getrlimit", lambda limit: (32, 1 << 20))
+    expected = "open files are limited to 32, fewer than it takes: `ulimit -n 1024`"
+    assert [reason_against(tier) for tier in (Tier.BUBBLEWRAP, Tier.LANDLOCK)] == [expected] * 2
+
+
 def test_one_reason_against_both_tiers_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox_module, "reason_against", lambda tier: "no space left on device")
     sandbox_module._probe.cache_clear()
