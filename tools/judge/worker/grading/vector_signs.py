@@ -24,10 +24,16 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import LAST_BITS
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
-_NAMED = re.compile(r"eigh|svd|lowrank|\b(linalg_)?qr\b")
+_NAMED = re.compile(r"(?<![a-z])eigh|svd|lowrank|\b(linalg_)?qr\b")
+"""An operation that gives vectors, as a source names it; `weight` and `neighbour` name none."""
 _AGREEING = 0.5
 """An output is taken for an operation's vectors where the mean cosine between the two is above this."""
 _NOTHING = 1e-12  # a vector of zeros has the sign that the operation gives
+
+
+def gives_vectors(source: str) -> bool:
+    """Return whether a reference's source names an operation that gives vectors: a run of any other need not be watched."""
+    return bool(_NAMED.search(source))
 
 
 def signed_as(
@@ -37,7 +43,7 @@ def signed_as(
 
     Yields None where the reference names no operation that gives vectors.
     """
-    if not _NAMED.search(reference.source):
+    if not gives_vectors(reference.source):
         return contextlib.nullcontext()
     return VectorSigns(tuple(o if isinstance(o, torch.Tensor) else o.values for o in outputs))
 
@@ -56,7 +62,7 @@ def signed_case(reference: Reference, case: Case, outputs: Tensors) -> Case | No
 
     None where the reference gives no vectors, or refuses that.
     """
-    if not _NAMED.search(reference.source):
+    if not gives_vectors(reference.source):
         return None
     signs = VectorSigns(outputs)
     try:

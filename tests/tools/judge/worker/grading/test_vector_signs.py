@@ -9,7 +9,7 @@ import torch
 from tests.tools.judge.worker.drawn_secrets import SECRETS
 from tests.tools.judge.worker.grading.judged import TRIALS, Judged, Kernel
 
-from ridgeline.tools.judge.worker.grading.vector_signs import VectorSigns
+from ridgeline.tools.judge.worker.grading.vector_signs import VectorSigns, gives_vectors
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 SYMMETRIC, TALL = "torch.randn(64, 3, 3)", "torch.randn(16, 7, 4)"
@@ -164,6 +164,25 @@ WRONG: dict[str, tuple[tuple[str, str], Kernel]] = {
 def test_what_no_signs_give_is_wrong(name: str) -> None:
     (body, inputs), kernel = WRONG[name]
     assert Judged("x", inputs, body).refused_in(kernel) == list(TRIALS)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("torch.linalg.eigh(x)", True),
+        ("from torch.linalg import eigh", True),
+        ("torch.linalg_eigh(x)", True),
+        ("torch._linalg_eigh(x)", True),
+        ("torch.linalg.svd(x)", True),
+        ("torch.pca_lowrank(x)", True),
+        ("torch.linalg.qr(x)", True),
+        ("x @ self.weight", False),
+        ("labels[neighbours].mean(1)", False),
+        ("x * HEIGHT / height", False),
+    ],
+)
+def test_a_weight_and_a_neighbour_are_no_vectors(source: str, expected: bool) -> None:
+    assert gives_vectors(source) is expected
 
 
 def test_a_sign_of_pytorchs_own_is_no_error_of_its_own() -> None:
