@@ -39,6 +39,7 @@ DEFAULT_LIMIT_BYTES = 2 * 2**30
 UNREADABLE = "it cannot be read: leave its mode as the compiler sets it"
 LARGEST_LIBRARY_BYTES = 64 * 2**20
 LEAST_FREE_BYTES = 64 * 2**20  # a round of extension builds; torch.compile's cache lies there too
+_REMEDY = "free some space (ridgeline clean --cache) or set RIDGELINE_CACHE_DIR to a folder of yours"
 IN_USE_S = 3600.0  # an entry used this recently may be wanted again soon: `clear` leaves it
 STALE_S = 24 * 3600.0  # a temporary folder older than this is of a process that was killed, also where no lock tells
 EVICTED_DOWN_TO = 0.9  # of the limit: so that not every publication reads the whole folder
@@ -94,15 +95,14 @@ def check_writable(folder: Path) -> None:
     Raises:
         StorageError: the folder is read-only or nearly full; one line says so.
     """
-    remedy = "free some space (ridgeline clean --cache) or set RIDGELINE_CACHE_DIR to a folder of yours"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             free = shutil.disk_usage(folder).free
     except OSError as error:
-        raise StorageError(f"build cache {folder}: {(error.strerror or str(error)).lower()}; {remedy}") from error
+        raise StorageError(f"build cache {folder}: {(error.strerror or str(error)).lower()}; {_REMEDY}") from error
     if free < LEAST_FREE_BYTES:
-        raise StorageError(f"build cache {folder}: only {free >> 20} MiB free; {remedy}")
+        raise StorageError(f"build cache {folder}: only {free >> 20} MiB free; {_REMEDY}")
 
 
 class BuildCache:
@@ -161,7 +161,9 @@ class BuildCache:
         try:
             return self._publish(entry, stored, library)
         except OSError as error:
-            raise StorageError(f"build cache {self.root}: {error.strerror or error}") from error
+            raise StorageError(
+                f"build cache {self.root}: {(error.strerror or str(error)).lower()}; {_REMEDY}"
+            ) from error
 
     def use(self) -> CacheUse:
         """Return the number of entries and their size."""

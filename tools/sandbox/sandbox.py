@@ -51,8 +51,14 @@ __all__ = [
 ]
 
 UNSAFE_VARIABLE = "RIDGELINE_UNSAFE_NO_SANDBOX"  # "1": the engine tells its evaluators that tier C was asked for
-FEWEST_OPEN_FILES = 256
-"""Descriptors that a process which starts sandboxes has: some are given numbers above 128."""
+_LEAST_OF_ITS_OWN = (
+    ("open files", "-n", resource.RLIMIT_NOFILE, 0, Limits().open_files),  # some get numbers above 128
+    ("file size", "-H -f", resource.RLIMIT_FSIZE, 1, Limits().file_bytes),
+    ("CPU time", "-H -t", resource.RLIMIT_CPU, 1, Limits().cpu_s + 1),
+    ("processes", "-H -u", resource.RLIMIT_NPROC, 1, Limits().processes),
+)
+"""Limits that a process which starts sandboxes has at least, as the shell's `ulimit` names them: a confined one is given
+its own, and nobody else may raise a hard one."""
 
 
 class Sandbox:
@@ -205,13 +211,22 @@ def _probe() -> SandboxReport:
     return SandboxReport(tier=best, tiers_tried=tuple(tried), advice=advice)
 
 
+def _limit_too_low() -> str:
+    """Return which limit of this process lets it start no sandbox, and the command that shows it; "" for none."""
+    for name, flags, number, which, least in _LEAST_OF_ITS_OWN:
+        found = resource.getrlimit(number)[which]
+        if found != resource.RLIM_INFINITY and found < least:
+            return f"the limit of {name} is {found}, below {least}: raise it (`ulimit {flags}`)"
+    return ""
+
+
 def reason_against(tier: Tier) -> str:
     """Return "" when a command runs in `tier` and reaches neither a listener nor a file of ours, else why not."""
     if tier is Tier.BUBBLEWRAP and shutil.which("bwrap") is None:
         return no_bubblewrap()
-    open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if open_files < FEWEST_OPEN_FILES:
-        return f"open files are limited to {open_files}, fewer than it takes: `ulimit -n 1024`"
+    too_low = _limit_too_low()
+    if too_low:
+        return too_low
     try:
         launcher = build_launcher()
     except SandboxError as error:

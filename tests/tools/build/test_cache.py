@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import random
@@ -165,6 +166,19 @@ def test_every_publication_keeps_the_limit_and_the_least_recently_used_entries_g
     assert size_of(root) <= limit
     assert [BuildCache(root).find(key) is not None for key in keys] == [True, False, False, True, True]
     assert BuildCache(root).use().size_bytes == size_of(root) == int((root / "size").read_text())
+
+
+def test_a_build_for_which_there_is_no_inode_is_told_with_a_remedy(
+    tmp_path: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_inodes(*_: object) -> Build:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(BuildCache, "_publish", without_inodes)
+    with pytest.raises(
+        StorageError, match=r"no space left on device; free some space \(ridgeline clean --cache\) or set"
+    ):
+        BuildCache(tmp_path / "cache").publish(built(), library)
 
 
 def test_the_size_is_kept_beside_the_entries_and_the_folder_read_only_where_the_limit_is_passed(

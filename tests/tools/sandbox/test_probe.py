@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import sys
 from pathlib import Path
@@ -26,9 +27,25 @@ def test_probe_names_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "apt-get install bubblewrap" in reason_against(Tier.BUBBLEWRAP)
 
 
-def test_too_low_a_limit_of_open_files_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox_module.resource, "getrlimit", lambda limit: (32, 1 << 20))
-    expected = "open files are limited to 32, fewer than it takes: `ulimit -n 1024`"
+@pytest.mark.parametrize(
+    ("lowered", "limits", "expected"),
+    [
+        ("RLIMIT_NOFILE", (32, 4096), "the limit of open files is 32, below 256: raise it (`ulimit -n`)"),
+        (
+            "RLIMIT_FSIZE",
+            (102400, 102400),
+            "the limit of file size is 102400, below 268435456: raise it (`ulimit -H -f`)",
+        ),
+        ("RLIMIT_CPU", (3, 3), "the limit of CPU time is 3, below 121: raise it (`ulimit -H -t`)"),
+        ("RLIMIT_NPROC", (20, 20), "the limit of processes is 20, below 128: raise it (`ulimit -H -u`)"),
+    ],
+)
+def test_a_limit_of_the_process_itself_is_the_reason(
+    monkeypatch: pytest.MonkeyPatch, lowered: str, limits: tuple[int, int], expected: str
+) -> None:
+    """A confined process gets limits of its own, and a hard one that is lower stays."""
+    number, of_others = getattr(resource, lowered), resource.getrlimit
+    monkeypatch.setattr(sandbox_module.resource, "getrlimit", lambda n: limits if n == number else of_others(n))
     assert [reason_against(tier) for tier in (Tier.BUBBLEWRAP, Tier.LANDLOCK)] == [expected] * 2
 
 
