@@ -1,6 +1,6 @@
 """The recorded searches of language models that ship: each is replayed whole from its file alone, one of them twice.
 
-Two of them every time, all in `make soak`.
+The one that `make demo-replay` shows every time, all in `make soak`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.long
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "recordings"
 RECORDINGS = sorted(FOLDER.glob("*.jsonl"))
-IN_SOAK = ("attention_fp16",)
-"""Replayed in `make soak` alone: an attention as another is, by a longer search."""
+IN_SOAK = ("attention_fp16", "conv2d_bias_silu")
+"""Replayed in `make soak` alone: each takes a core for ten seconds and more."""
 
 
 def test_there_are_recordings_and_make_shows_one() -> None:
