@@ -33,7 +33,6 @@ from torch._subclasses.fake_tensor import (
     unset_fake_temporarily,
 )
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from ridgeline.tools.errors import NoRoomError, ProblemError, without_name
@@ -41,6 +40,7 @@ from ridgeline.tools.judge.hang_limit import HangLimit, hung_line
 from ridgeline.tools.judge.outline import Outline, OutlineCode, OutlineRequest
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.description import describe
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.machine.lifeline import end_with_parent

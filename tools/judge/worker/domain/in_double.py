@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_of, exact_of, expected_of
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, sum_errors
 from ridgeline.tools.judge.worker.grading.plain_sums import plain_errors

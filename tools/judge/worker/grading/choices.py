@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
 
 _AGREEING = 0.5
 """An output is taken for the choice of an operation where more than this share of it are numbers that it may choose."""

@@ -21,11 +21,11 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.contract import tensors_in
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.choices import Choices, Way
 from ridgeline.tools.judge.worker.grading.class_errors import moved

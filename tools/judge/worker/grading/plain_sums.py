@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, worst_of
 from ridgeline.tools.judge.worker.grading.lanes import Lanes, running_sum

@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
 from ridgeline.tools.judge.worker.grading.case import Case, errors_of
 from ridgeline.tools.judge.worker.grading.expected import Expected, expect
 from ridgeline.tools.judge.worker.reference import Reference

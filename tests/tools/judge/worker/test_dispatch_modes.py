@@ -1,0 +1,28 @@
+"""What every mode of the judge needs is there before a reference runs in one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from ridgeline.tools.judge.worker import dispatch_modes
+
+WITHIN_A_MODE = """
+import sys
+import torch
+from ridgeline.tools.judge.worker.grading.vector_signs import VectorSigns
+known = set(sys.modules)
+with VectorSigns(()):
+    torch.ones(2) + 1
+print(*(name for name in sys.modules if name not in known and name.startswith("torch._dynamo")))
+"""
+
+
+def test_the_first_run_in_a_mode_imports_nothing_of_dynamo() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHIN_A_MODE], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
+def test_every_mode_is_of_the_class_that_is_ready() -> None:
+    worker = Path(dispatch_modes.__file__).parent
+    of_torch = [path.name for path in worker.rglob("*.py") if "from torch.utils._python_dispatch" in path.read_text()]
+    assert of_torch == ["dispatch_modes.py"]
