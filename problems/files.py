@@ -16,7 +16,7 @@ from ridgeline.tools.errors import ProblemError
 LARGEST_BYTES = 32 << 20
 """No text of a problem is near it; a device or a core dump is beyond."""
 LARGEST_YAML_CHARS = 256 << 10
-"""Of a YAML file: the parser, which is written in Python, reads so many in two seconds."""
+"""Of a YAML file: the parser, which is written in Python, takes a core for three seconds."""
 MOST_KEYS = 10_000
 """Of one mapping: `<<` can repeat a short one without end."""
 LONGEST_SHOWN = 60
