@@ -21,7 +21,11 @@ def read_diagnosis(archive: Archive, evaluation: Evaluation | None) -> str:
 
 def read_profile(archive: Archive, evaluation: Evaluation) -> Profile | None:
     """Return the profile of the kernel with this evaluation; None where it was not profiled."""
-    stored = archive.find("profiles", evaluation.key)
+    return _stored_profile(archive, evaluation.key)
+
+
+def _stored_profile(archive: Archive, key: str) -> Profile | None:
+    stored = archive.find("profiles", key)
     if stored is None:
         return None
     with record_errors(archive.path):
@@ -43,9 +47,8 @@ def find_profiled(
         if evaluation is None:
             continue
         key = step_key(evaluation.key, OWN_WORK if purpose is Purpose.CERTIFY else "")
-        if (stored := archive.find("profiles", key)) is not None:
-            with record_errors(archive.path):
-                return evaluation, Profile.from_json(stored)
+        if (profile := _stored_profile(archive, key)) is not None:
+            return evaluation, profile
     return None
 
 

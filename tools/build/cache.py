@@ -100,9 +100,13 @@ def check_writable(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             free = shutil.disk_usage(folder).free
     except OSError as error:
-        raise StorageError(f"build cache {folder}: {(error.strerror or str(error)).lower()}; {_REMEDY}") from error
+        raise _no_storage(folder, error) from error
     if free < LEAST_FREE_BYTES:
         raise StorageError(f"build cache {folder}: only {free >> 20} MiB free; {_REMEDY}")
+
+
+def _no_storage(folder: Path, error: OSError) -> StorageError:
+    return StorageError(f"build cache {folder}: {(error.strerror or str(error)).lower()}; {_REMEDY}")
 
 
 class BuildCache:
@@ -161,9 +165,7 @@ class BuildCache:
         try:
             return self._publish(entry, stored, library)
         except OSError as error:
-            raise StorageError(
-                f"build cache {self.root}: {(error.strerror or str(error)).lower()}; {_REMEDY}"
-            ) from error
+            raise _no_storage(self.root, error) from error
 
     def use(self) -> CacheUse:
         """Return the number of entries and their size."""
