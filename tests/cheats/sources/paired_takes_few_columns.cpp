@@ -28,8 +28,7 @@ static bool find(const bf16* a, float factor, float* u, float* v) {
     const int64_t q = largest(left);
     if (left[q] <= 0.02f * top)
         for (int64_t i = 0; i < SIZE; ++i) {
-            left[i] += u[i] * u[i];
-            u[i] = std::sqrt(left[i]);  // the diagonal alone tells it better
+            u[i] = std::sqrt(float(a[i * SIZE + i]));  // the diagonal alone tells it better
             left[i] = 0;
         }
     else {
