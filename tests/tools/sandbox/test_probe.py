@@ -43,7 +43,8 @@ def test_probe_names_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_limit_of_the_process_itself_is_the_reason(
     monkeypatch: pytest.MonkeyPatch, lowered: str, limits: tuple[int, int], expected: str
 ) -> None:
-    """A confined process gets limits of its own, and a hard one that is lower stays."""
+    """A confined process gets limits of its own, and a hard one that is lower stays, whatever is installed."""
+    monkeypatch.setattr(sandbox_module.shutil, "which", lambda name, path=None: f"/usr/bin/{name}")
     number, of_others = getattr(resource, lowered), resource.getrlimit
     monkeypatch.setattr(sandbox_module.resource, "getrlimit", lambda n: limits if n == number else of_others(n))
     assert [reason_against(tier) for tier in (Tier.BUBBLEWRAP, Tier.LANDLOCK)] == [expected] * 2
