@@ -39,6 +39,11 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
             f"{name}: {rows}, lost or far off ({error}), which PyTorch and other last bits of the inputs keep{details}"
         )
         return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
+    if graded.is_unrounded and trial.gate == 0.0:
+        reason = (
+            f"{name}: values of {output} differ ({error}){details}; PyTorch rounds none of them, so no bit may be lost"
+        )
+        return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
     if graded.measured is not None:
         reason = (
             f"{name}: {error}: like {graded.measured} arithmetic, sums of very many terms in one float, or some work left "

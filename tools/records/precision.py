@@ -199,6 +199,11 @@ class Errors:
     worst_row: float = 0.0  # the same per row; 0.0 when rows are too short
     worst_element: float = 0.0  # max |o - o64| / (rms(o64) + |o64|)
 
+    @property
+    def is_none(self) -> bool:
+        """Return whether every number is the one that is expected."""
+        return self.overall == 0.0 and self.worst_element == 0.0
+
     def merged(self, other: Errors) -> Errors:
         """Return the worse of two outputs' errors."""
         return Errors(

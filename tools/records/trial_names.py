@@ -53,6 +53,11 @@ SMALL_APART = "small_apart"
 """The trial whose parameters and buffers of one sign, and floating-point scalars, are smaller beside the inputs of `apart`."""
 LARGE_BLOCKED = "large_blocked"
 """As `large_matrices`, beside the inputs of `blocked`: what stays alike from row to row keeps a gate open."""
+NEAR_IDENTITY = "near_identity"
+"""The trial whose square matrices, inputs, parameters and buffers, are near a multiple of the identity: as near as goes."""
+SMALL_NEAR_IDENTITY = "small_near_identity"
+"""The same beside smaller other arguments: what drives a state keeps it from lasting."""
+NEAR_IDENTITIES = (NEAR_IDENTITY, SMALL_NEAR_IDENTITY)
 RAISED_MATRICES, LOWERED_MATRICES = "raised_matrices", "lowered_matrices"
 """The trials whose matrices, parameters and buffers of either sign, are moved to one side as a whole, as far as that goes."""
 RAISED_VECTORS, LOWERED_VECTORS = "raised_vectors", "lowered_vectors"
@@ -83,6 +88,7 @@ SIZED = (
     SMALL_SCALARS,
     SMALL_APART,
     LARGE_BLOCKED,
+    *NEAR_IDENTITIES,
     *MOVED,
     *UNEVEN,
     *QUIET,

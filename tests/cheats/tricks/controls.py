@@ -64,6 +64,8 @@ TRICKS: tuple[Trick, ...] = (
           "nothing: it must pass", c("lasting_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of all rounds of what logits, logarithms, norms and gates let settle early",
           "nothing: it must pass", c("moved_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of beliefs and of a cell that may last, and of rows in order",
+          "nothing: it must pass", c("sticky_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of plain loops: products, exponentials, a loss, standardised rows, running products",
           "nothing: it must pass", c("plain_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a covariance that is always alike", "nothing: it must pass and be timed",

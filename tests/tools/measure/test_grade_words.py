@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ridgeline.tools.judge.replies import Element, Graded, Missing
@@ -37,6 +39,16 @@ def test_a_looser_class_is_told_with_the_figure_too() -> None:
     found = explain_grade(graded(nearest, measured=PrecisionClass.TF32), PrecisionClass.FP32)
     assert found.code is ReasonCode.PRECISION_TOO_LOW
     assert "a row's error 0.0003, gate 4e-05 (7.5 x): like tf32 arithmetic" in found.reason
+
+
+def test_where_nothing_is_rounded_a_lost_bit_is_a_wrong_value() -> None:
+    nearest = LimitUse(measure=Measure.ELEMENT, figure=7e-6, limit=0.0)
+    given = graded(nearest, measured=PrecisionClass.TF32, is_unrounded=True)
+    found = explain_grade(replace(given, trial=replace(given.trial, gate=0.0)), PrecisionClass.FP32)
+    assert found.code is ReasonCode.WRONG_VALUES
+    assert "an element's error 7e-06, gate 0" in found.reason and "PyTorch rounds none of them" in found.reason
+    within_tf32 = explain_grade(replace(given, trial=replace(given.trial, gate=1e-4)), PrecisionClass.TF32)
+    assert "rounds none" not in within_tf32.reason
 
 
 def test_a_figure_just_beyond_its_limit_has_a_factor_that_is_not_1_and_the_secret_that_broke_it() -> None:

@@ -35,17 +35,20 @@ from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import moved_in_type
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
 from ridgeline.tools.judge.worker.inputs.held import with_held_of
+from ridgeline.tools.judge.worker.inputs.near_identity import with_diagonals_of
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.records.trial_names import (
     HELD,
     LARGE_BLOCKED,
+    LARGE_INPUTS,
     LARGE_MATRICES,
     LARGE_SCALARS,
     LARGE_VECTORS,
     MOVED,
     MOVED_VECTORS,
+    NEAR_IDENTITIES,
     NOMINAL,
     QUIET,
     RAISED,
@@ -159,9 +162,6 @@ class SizedTrials:
             self._note(trial, steps)
         return bool(steps)
 
-    def _seen(self, what: str, look: Callable[[], str]) -> str:
-        return self._tried(what, self._unless_refused(look))
-
     def _settle_size(self, trial: str) -> int:
         """Note the largest size of a trial that holds, and return its steps, 0 where none does."""
         steps = self._largest(trial)
@@ -188,6 +188,8 @@ class SizedTrials:
             return len(self._uneven.shares) > 1
         if trial in HELD:
             return trial in self._source.held
+        if trial in NEAR_IDENTITIES:
+            return bool(weights.square or self._source.square)
         if trial in (*OF_INPUTS, *SILENT):
             return bool(self._source.may_be_larger)
         if trial in (SMALL_PARAMETERS, SMALL_APART):
@@ -201,6 +203,9 @@ class SizedTrials:
         """Return whether nothing is to be seen of other sizes; moved weights that merely scale the output show nothing else."""
         if trial in (*QUIET, *UNEVEN):
             return False
+        if trial in NEAR_IDENTITIES:  # shares of a row's sum are the same at any size
+            kinds = [LARGE_MATRICES] * bool(self._source.weights.square) + [LARGE_INPUTS] * bool(self._source.square)
+            return all(self._nothing_of(kind) is Likeness.SCALED for kind in kinds)
         if trial not in MOVED:
             return bool(self._nothing_of(trial))
         return self._nothing_of(LARGE_MATRICES) is Likeness.SCALED or bool(self._nothing_of(trial))
@@ -209,7 +214,7 @@ class SizedTrials:
         """Return why arguments of other sizes would show nothing, "" where they do; each kind of them is looked at once."""
         kind = next(group[0] for group in ALIKE if trial in group)
         if kind not in self._nothing:
-            self._nothing[kind] = self._tried(f"{kind}, twice as large", lambda: self._alike(kind))
+            self._nothing[kind] = self._seen(f"{kind}, twice as large", lambda: self._alike(kind))
         return self._nothing[kind]
 
     def _largest(self, trial: str) -> int:
@@ -219,7 +224,7 @@ class SizedTrials:
         steps = MOST_STEPS[trial]
         while taken + 1 < refused and (n_looked_at < _LEAST_SIZES or time.perf_counter() < until_s):
             n_looked_at += 1
-            if self._tried(self._note(trial, steps), lambda: self._looked_at(trial)):
+            if self._seen(self._note(trial, steps), lambda: self._looked_at(trial)):
                 refused = steps
             else:
                 taken = steps
@@ -271,11 +276,11 @@ class SizedTrials:
                 self._usual[base] = _Usual(errors=errors, moves=moves, spreads=spreads)
                 return ""
 
-            self._tried(f"{base}, with other last bits", self._unless_refused(moved))
+            self._seen(f"{base}, with other last bits", moved)
         return base in self._usual
 
-    def _unless_refused(self, look: Callable[[], str]) -> Callable[[], str]:
-        """Return a look at the reference that places parameters, and leaves them as they were."""
+    def _seen(self, what: str, look: Callable[[], str]) -> str:
+        """Return what a look at the reference says, which places parameters, and leave them as they were."""
 
         def looked() -> str:
             with self._book.parameters_kept():
@@ -284,25 +289,26 @@ class SizedTrials:
                 except ProblemError as error:
                     return str(error)
 
-        return looked
+        return self._tried(what, looked)
 
     def _looked_at(self, trial: str) -> str:
         """Return why a trial of the size that is noted is refused at first sight, "" where it is not."""
         usual, worse = self._usual[self._base_of(trial)].moves, _ROWS_WORSE if trial in HELD else WORSE
-
-        def is_as_good() -> str:
-            pairs = zip(self._moves(self._arguments_of(trial), trial), usual, strict=True)
-            return "" if all(found <= worse * each for found, each in pairs) else LEFT_TO_ROUNDING
-
-        return self._unless_refused(is_as_good)()
+        pairs = zip(self._moves(self._arguments_of(trial), trial), usual, strict=True)
+        return "" if all(found <= worse * each for found, each in pairs) else LEFT_TO_ROUNDING
 
     def _moves(self, arguments: _Arguments, trial: str = "") -> tuple[float, ...]:
         """Return by what part of itself each output moves where about half of the operands move by some last bits.
 
-        Numbers that are held stay: each step would move a state that lasts beside them to the same side.
+        Numbers that are held stay, and diagonals that keep a state: each step would move it to the same side.
         """
         inputs, parameters = moved_in_type(arguments.inputs, arguments.parameters)
         inputs = with_held_of(arguments.inputs, inputs, trial) if trial in HELD else inputs
+        if trial in NEAR_IDENTITIES:
+            pairs, square = enumerate(zip(arguments.inputs, inputs, strict=True)), self._source.square
+            inputs = tuple(with_diagonals_of(was, t) if i in square else t for i, (was, t) in pairs)
+            kept = {n: arguments.parameters[n] for n in self._source.weights.square}
+            parameters |= {n: with_diagonals_of(was, parameters[n]) for n, was in kept.items()}
         others = replace(arguments, inputs=inputs, parameters=parameters)
         outputs = self._outputs(arguments)
         with signed_as(self._reference, outputs):
@@ -320,16 +326,12 @@ class SizedTrials:
         weight.
         """
         usual = self._arguments_of(NOMINAL[0])
-
-        def is_alike() -> str:
-            outputs = self._outputs(usual)
-            try:
-                others = self._outputs(self._of_twice_the_size(usual, trial))
-            except ProblemError:
-                return ""  # a smaller size may be taken
-            return likeness(others, outputs) or ""
-
-        return self._unless_refused(is_alike)()
+        outputs = self._outputs(usual)
+        try:
+            others = self._outputs(self._of_twice_the_size(usual, trial))
+        except ProblemError:
+            return ""  # a smaller size may be taken
+        return likeness(others, outputs) or ""
 
     def _of_twice_the_size(self, usual: _Arguments, trial: str) -> _Arguments:
         """Return arguments of which those are doubled, or moved, that a trial changes, or one of the same arguments."""

@@ -15,6 +15,7 @@ from ridgeline.tools.records.trial_names import (
     LARGE_VECTORS,
     MOVED,
     MOVED_VECTORS,
+    NEAR_IDENTITIES,
     NOMINAL,
     QUIET,
     RAISED,
@@ -37,6 +38,7 @@ MOST_STEPS = {
     SMALL_SCALARS: 32,  # a 16th
     SMALL_APART: 32,  # a 16th
     LARGE_BLOCKED: 24,  # 8 times as large
+    **dict.fromkeys(NEAR_IDENTITIES, 8),  # 256: `_NEAR_STEPS_OF_TWO`
     **dict.fromkeys(MOVED, 24),  # `_FURTHEST` in equal steps
     **dict.fromkeys(UNEVEN, 48),  # 64 times as large, or a 64th: two would be 8 times and an 8th
     **dict.fromkeys(QUIET, 4),  # a quarter that is not silent: `_SILENT_STEPS_OF_TWO`
@@ -47,6 +49,7 @@ Larger sizes would ask an honest kernel for what float32 does not hold: a gate o
 _FURTHEST = 5.0
 """What is added with the most steps of a trial of MOVED: all gates are moved, not single ones."""
 _SILENT_STEPS_OF_TWO = 2
+_NEAR_STEPS_OF_TWO = 1  # numbers beside a diagonal over a power of two: the diagonal has few bits
 OF_INPUTS = (LARGE_INPUTS, SMALL_INPUTS)
 ALIKE = (
     OF_INPUTS,
@@ -62,7 +65,9 @@ def size_of(trial: str, steps: int) -> float:
     """Return a trial's factor, or what is added in one of MOVED."""
     if trial in MOVED:
         return _FURTHEST * steps / MOST_STEPS[trial]
-    of_two = _SILENT_STEPS_OF_TWO if trial in QUIET else _STEPS_OF_TWO
+    of_two = (
+        _SILENT_STEPS_OF_TWO if trial in QUIET else _NEAR_STEPS_OF_TWO if trial in NEAR_IDENTITIES else _STEPS_OF_TWO
+    )
     return float(2.0 ** (steps / of_two))
 
 

@@ -72,6 +72,8 @@ class Examiner:
         self._over_nan: set[int] = set()  # the sets whose poison is NaN
         self._snapshot: Tensors = ()
         self.degenerate = self._probe()
+        self._unrounded = self._made_without_rounding()
+        self._grader.expect_no_rounding(self._unrounded)
 
     # --------------------------------------------------------------------------------------------------------- probes
 
@@ -96,6 +98,12 @@ class Examiner:
             reason = f"an output of {', '.join(trivial)} passes the comparison"
             return Finding(code=ReasonCode.TRIVIAL_OUTPUT_PASSES, reason=reason)
         return None
+
+    def _made_without_rounding(self) -> frozenset[int]:
+        """Return the outputs in which the reference rounds nothing, in no trial: it sorts, gathers, takes the largest."""
+        own = [self._book.own_of(name, (PrecisionClass.FP32,))[PrecisionClass.FP32] for name in self._trials]
+        floating = (i for i, dtype in enumerate(self._dtypes) if dtype.is_floating_point)
+        return frozenset(i for i in floating if all(each is not None and each[i].is_none for each in own))
 
     def _passing(self, case: Case, other: Case) -> list[Passed]:
         """Return the probes that pass now."""
@@ -266,6 +274,7 @@ class Examiner:
             worst=worst,
             wrong_integers=difference.wrong_integers,
             invalid_bools=difference.invalid_bools,
+            is_unrounded=index in self._unrounded,
             error_map=map_errors(outputs[index], case.expected[index], grade.gate.element),
         )
 

@@ -91,6 +91,11 @@ class Grader:
         """Judge an output by its classes in place of the 1e-2 rule; where that is so already, by no nominal gate."""
         self._by_crfm[index], self._tightened[index] = False, not self._by_crfm[index]
 
+    def expect_no_rounding(self, outputs: frozenset[int]) -> None:
+        """Judge outputs that are made without any by no nominal gate, unless the 1e-2 rule does."""
+        for index in outputs:
+            self._tightened[index] = self._tightened[index] or not self._by_crfm[index]
+
     def is_tightened(self, index: int) -> bool:
         """Return whether no gate of an output is a nominal one."""
         return self._tightened[index]
@@ -236,7 +241,7 @@ class Grader:
         gate_of: Callable[[PrecisionClass], Gate],
         part_of: Callable[[PrecisionClass], LimitUse | None],
     ) -> PrecisionClass | None:
-        if errors.overall == 0.0 and errors.worst_element == 0.0:
+        if errors.is_none:
             return PrecisionClass.EXACT
         accepted = self._accepted[index]
         last = max(strictness(accepted[-1]), strictness(PrecisionClass.BF16))

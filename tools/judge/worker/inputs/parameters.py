@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 import torch
 
+from ridgeline.tools.judge.worker.inputs.near_identity import may_be_near_identity, near_identity
 from ridgeline.tools.judge.worker.inputs.parameter_ways import (
     RANDOM,
     ParameterWay,
@@ -165,6 +166,16 @@ class ParameterSource:
         """Return random values, to the vectors or to the matrices of either sign among them this added."""
         values = self.random(label)
         return values | {n: values[n] + by for n in self.free_to_move(vectors=vectors)}
+
+    def near_identity(self, label: str, size: float, *, others: float) -> Values:
+        """Return random values, the square matrices among them near the identity's multiples, the others times a factor."""
+        values, square = self.random(label), self.square
+        return values | {n: near_identity(values[n], size) if n in square else values[n] * others for n in self.free}
+
+    @property
+    def square(self) -> tuple[str, ...]:
+        """Return the names of the square matrices in no order whose values may be of any size."""
+        return tuple(n for n in self.free if may_be_near_identity(self.defaults[n].shape) and n not in self._orders)
 
     def free_to_move(self, *, vectors: bool) -> tuple[str, ...]:
         """Return the names of the vectors, or of the matrices, whose random values are of either sign."""

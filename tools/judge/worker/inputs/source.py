@@ -31,6 +31,7 @@ from ridgeline.tools.judge.worker.inputs.lifts import (
     near_their_rows,
 )
 from ridgeline.tools.judge.worker.inputs.moved_copies import with_copies
+from ridgeline.tools.judge.worker.inputs.near_identity import is_square, near_identity
 from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
 from ridgeline.tools.judge.worker.inputs.structure import in_order, range_of_whole
@@ -45,12 +46,8 @@ from ridgeline.tools.judge.worker.inputs.timed_sets import (
 )
 from ridgeline.tools.judge.worker.inputs.transforms import (
     near_one,
-    row_scaled,
-    shifted,
     silent,
-    whole_numbers,
     with_one_row,
-    with_outliers,
 )
 from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.judge.worker.reference import Reference
@@ -150,23 +147,15 @@ class SecretSource:
 
     # ------------------------------------------------------------------------------------------------------ transforms
 
-    def shifted(self, label: str) -> Tensors:
-        """Return 3x + 2; zeros stay zero where they are structure (a triangular matrix)."""
-        return self._transformed(shifted, label)
-
-    def row_scaled(self, label: str) -> Tensors:
-        """Return every row (the last dimension) times its own power of two."""
-        return self._transformed(row_scaled, label)
-
     def blocked(self, label: str) -> Tensors:
         """Return the inputs with numbers of their own added to runs of rows and columns: some columns far above others."""
         generator = self._generator(label + ":whole")
-        pairs = enumerate(self._transformed(blocked, label))
+        pairs = enumerate(self.transformed(blocked, label))
         return tuple(lifted_whole(t, generator, ends=self.lifts[i]) if i in self.lifts else t for i, t in pairs)
 
     def apart(self, label: str) -> Tensors:
         """Return the inputs with groups of rows that share hardly a column, and whole numbers near their rows."""
-        generator, pairs = self._generator(label + ":near"), enumerate(self._transformed(apart, label))
+        generator, pairs = self._generator(label + ":near"), enumerate(self.transformed(apart, label))
         return tuple(near_their_rows(t, generator, ends=self.near[i]) if i in self.near else t for i, t in pairs)
 
     @property
@@ -178,16 +167,28 @@ class SecretSource:
 
     def near_one(self, label: str) -> Tensors:
         """Return the inputs with sizes near one, by the power in use: long products of them are numbers, not 0."""
-        return self._transformed(functools.partial(near_one, power=self.power), label)
+        return self.transformed(functools.partial(near_one, power=self.power), label)
 
     def times(self, inputs: Tensors, factor: float) -> Tensors:
         """Return inputs times a factor; whole numbers, and what the reference takes as it is given, stay."""
         return tuple(t * factor if self._may_be_larger(i) else t for i, t in enumerate(inputs))
 
+    def near_identity(self, label: str, size: float, *, others: float) -> Tensors:
+        """Return the inputs, the square matrices among them near the identity's multiples, the others times a factor."""
+        inputs, square = self.nominal(label), self.square
+        pairs = enumerate(zip(inputs, self.times(inputs, others), strict=True))
+        return tuple(near_identity(t, size) if i in square else other for i, (t, other) in pairs)
+
+    @property
+    def square(self) -> tuple[int, ...]:
+        """Return the inputs that are one square matrix, or several, of numbers in no order."""
+        forms, shapes = self._forms, self._shapes
+        return tuple(i for i in self.may_be_larger if is_square(shapes[i]) and not (forms[i].order or forms[i].is_mask))
+
     def silent(self, label: str, trial: str) -> Tensors:
         """Return inputs that are zero, or hold a number, but for a first, or a last, part of every dimension."""
         share, at_end, held = 1 / self.sizes[trial], trial in EARLY, self.held.get(trial, zero)
-        return self._transformed(lambda tensor, _: silent(tensor, share, at_end=at_end, number=held(tensor)), label)
+        return self.transformed(lambda tensor, _: silent(tensor, share, at_end=at_end, number=held(tensor)), label)
 
     @property
     def may_be_larger(self) -> tuple[int, ...]:
@@ -196,14 +197,6 @@ class SecretSource:
 
     def _may_be_larger(self, index: int) -> bool:
         return not self._forms[index].is_whole and index not in self.ways.refused
-
-    def integers(self, label: str) -> Tensors:
-        """Return small whole numbers of the same sign and range as the inputs."""
-        return self._transformed(whole_numbers, label)
-
-    def outliers(self, label: str) -> Tensors:
-        """Return the inputs with one large element at a secret place of some rows."""
-        return self._transformed(with_outliers, label)
 
     def crowded(self, label: str, trial: str = CROWDED) -> Tensors:
         """Return inputs most of whose numbers are one of them: counters, capacities and degrees have to hold that."""
@@ -226,7 +219,8 @@ class SecretSource:
         """Return inputs of which some are nearly copies of others, moved along one of their dimensions."""
         return with_copies(self.nominal(label), self.copied, self._generator(label + ":copies"))
 
-    def _transformed(self, transform: Way, label: str) -> Tensors:
+    def transformed(self, transform: Way, label: str) -> Tensors:
+        """Return nominal inputs, those that may change transformed, and in their order."""
         generator = self._generator(label + ":transform")
         pairs, refused = enumerate(zip(self.nominal(label), self._forms, strict=True)), self.ways.refused
         return tuple(

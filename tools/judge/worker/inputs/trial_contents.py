@@ -10,7 +10,13 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
-from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
+from ridgeline.tools.judge.worker.inputs.transforms import (
+    row_scaled,
+    shifted,
+    whole_numbers,
+    with_one_run,
+    with_outliers,
+)
 from ridgeline.tools.judge.worker.inputs.trial_changes import Share, TrialChanges
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.records.trial_names import (
@@ -28,6 +34,8 @@ from ridgeline.tools.records.trial_names import (
     MOVED,
     MOVED_COPY,
     MOVED_VECTORS,
+    NEAR_IDENTITIES,
+    NEAR_IDENTITY,
     NEAR_ONE,
     NOMINAL,
     ORDER_ONE,
@@ -38,6 +46,7 @@ from ridgeline.tools.records.trial_names import (
     SHIFTED,
     SMALL_APART,
     SMALL_INPUTS,
+    SMALL_NEAR_IDENTITY,
     SMALL_PARAMETERS,
     TWEAKED,
     UNEVEN,
@@ -46,6 +55,8 @@ from ridgeline.tools.records.trial_names import (
 
 _LARGEST = 3.0
 """Size of the largest number of a vector of the trial `large_vectors`, times the trial's size."""
+_OTHERS = {NEAR_IDENTITY: 1.0, SMALL_NEAR_IDENTITY: 1 / 16}
+"""Size of all other arguments beside matrices near the identity, times their usual one."""
 
 Drawn = tuple[Tensors, dict[str, torch.Tensor]]
 """Inputs, and parameters by name."""
@@ -74,21 +85,23 @@ class TrialContents:
             share, part = min(changes.uneven[name], key=self._turn_of)
             drawn, by = (self._source.nominal(name), self.parameters(name)), self._source.sizes[name] ** part
             return self.times(drawn, share, by if name == UNEVEN[0] else 1 / by)
+        transformed = self._source.transformed
         draws: dict[str, Callable[[str], Tensors]] = {
             TWEAKED[0]: lambda label: self._source.tweaked(NOMINAL[1], label),
             TWEAKED[1]: lambda label: self._source.tweaked(NOMINAL[1], label, with_one_run),
             TWEAKED[2]: lambda label: self._source.tweaked(NOMINAL[1], label, with_one_run),
-            SHIFTED: self._source.shifted,
-            ROW_SCALED: self._source.row_scaled,
+            SHIFTED: lambda label: transformed(shifted, label),
+            ROW_SCALED: lambda label: transformed(row_scaled, label),
             BLOCKED: self._source.blocked,
             APART: self._source.apart,
             NEAR_ONE: self._source.near_one,
             MOVED_COPY: self._source.moved_copies,
             LARGE_INPUTS: lambda label: self._source.times(self._source.nominal(label), self._source.sizes[label]),
             SMALL_INPUTS: lambda label: self._source.times(self._source.nominal(label), 1 / self._source.sizes[label]),
+            **dict.fromkeys(NEAR_IDENTITIES, self._near_identity),
             **{trial: functools.partial(self._source.silent, trial=trial) for trial in QUIET},
-            INTEGERS: self._source.integers,
-            OUTLIERS: self._source.outliers,
+            INTEGERS: lambda label: transformed(whole_numbers, label),
+            OUTLIERS: lambda label: transformed(with_outliers, label),
             FEW_OUTLIERS: functools.partial(self._as_timed, to=SetKind(Distribution.OUTLIERS)),
             MIXTURE: self._as_timed,
             **{trial: functools.partial(self._source.crowded, trial=trial) for trial in CROWDS},
@@ -124,6 +137,10 @@ class TrialContents:
             {n: values[n] if n in chosen else t for n, t in parameters.items()},
         )
 
+    def _near_identity(self, trial: str) -> Tensors:
+        """Return inputs whose square matrices are near a multiple of the identity, as near as the trial's size says."""
+        return self._source.near_identity(trial, self._source.sizes[trial], others=_OTHERS[trial])
+
     def _as_timed(self, label: str, to: SetKind | None = None) -> Tensors:
         """Return inputs made as those of a timed set, of a kind where one is given."""
         return self._source.timed_set(label, self._memory.inputs[0], self._memory.n_sets, to)
@@ -150,6 +167,8 @@ class TrialContents:
         if name in MOVED:
             by = self._source.sizes[name]
             return weights.moved(name, by if name in RAISED else -by, vectors=name in MOVED_VECTORS)
+        if name in NEAR_IDENTITIES:
+            return weights.near_identity(name, self._source.sizes[name], others=_OTHERS[name])
         if name in (LARGE_MATRICES, LARGE_BLOCKED):
             return weights.enlarged(name, self._source.sizes[name])
         if name in (SMALL_PARAMETERS, SMALL_APART):

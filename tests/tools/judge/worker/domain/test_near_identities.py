@@ -1,0 +1,137 @@
+"""Square matrices are as near a multiple of the identity as the reference stays well conditioned with."""
+
+from __future__ import annotations
+
+import torch
+from tests.tools.judge.worker.made import made, made_of
+
+from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.records.trial_names import NEAR_IDENTITIES, SMALL_NEAR_IDENTITY
+
+COUNTED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.counts = nn.Parameter(0.5 + torch.rand(16, 16))
+
+    def forward(self, x):
+        steps = self.counts / self.counts.sum(1, keepdim=True)
+        belief = torch.full_like(x[0], 1 / 16)
+        for seen in x:
+            belief = (belief @ steps) * seen
+            belief = belief / belief.sum(1, keepdim=True)
+        return belief
+
+
+def get_inputs():
+    return [0.5 + torch.rand(160, 8, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+CELL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(50, 32)
+        self.inner = nn.Linear(32, 32)
+
+    def forward(self, tokens):
+        state = torch.zeros(tokens.shape[1], 32, dtype=self.table.weight.dtype)
+        for row in self.table(tokens):
+            state = torch.tanh(row + self.inner(state))
+        return state
+
+
+def get_inputs():
+    return [torch.randint(0, 50, (160, 8))]
+
+
+def get_init_inputs():
+    return []
+"""
+LAYER = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def get_inputs():
+    return [torch.randn(32, 64)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_transitions_that_hardly_leave_their_state_need_every_step() -> None:
+    """Their counts over a row's sum mix at any size."""
+    found = made_of(COUNTED)
+
+    def believed(last: int, name: str) -> torch.Tensor:
+        case = found.book.case(name)
+        counts, x = case.parameters["counts"].double(), case.inputs[0].double()
+        belief = torch.full_like(x[0], 1 / 16)
+        for seen in x[len(x) - last :]:
+            belief = (belief @ (counts / counts.sum(1, keepdim=True))) * seen
+            belief = belief / belief.sum(1, keepdim=True)
+        return belief
+
+    assert set(NEAR_IDENTITIES) & set(found.domain.names)
+    wrong = {
+        name: compare(believed(48, name), found.book.case(name).expected[0]).errors.overall
+        for name in ("nominal_0", *NEAR_IDENTITIES)
+        if name in found.domain.names
+    }
+    assert wrong.pop("nominal_0") < 1e-9
+    assert max(wrong.values()) > 1e-2
+
+
+def test_a_cell_near_the_identity_beside_a_small_table_needs_every_step() -> None:
+    found = made_of(CELL)
+
+    def carried(last: int, name: str, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+        case = found.book.case(name)
+        table, weight, bias = (case.parameters[n].to(dtype) for n in ("table.weight", "inner.weight", "inner.bias"))
+        tokens = case.inputs[0]
+        state = torch.zeros(tokens.shape[1], 32, dtype=dtype)
+        for row in table[tokens[len(tokens) - last :]]:
+            state = torch.tanh(row + state @ weight.mT + bias)
+        return state
+
+    for name, is_seen in (("nominal_0", False), (SMALL_NEAR_IDENTITY, True)):
+        expected = found.book.case(name).expected[0]
+        assert (compare(carried(48, name), expected).errors.overall > 1e-4) is is_seen
+        assert compare(carried(160, name, torch.float32), expected).errors.overall < 5e-6
+
+
+def test_matrices_that_merely_scale_the_output_are_not_brought_near_the_identity() -> None:
+    assert not set(NEAR_IDENTITIES) & set(made_of(LAYER).domain.names)
+    products = made("x, y", "torch.randn(64, 64), torch.randn(64, 64)", "return x @ y")
+    assert not set(NEAR_IDENTITIES) & set(products.domain.names)
+
+
+def test_a_square_input_is_near_the_identity_too() -> None:
+    body = ("state = x[0]", "for row in x:", "    state = torch.tanh(state @ a) + row / 8", "return state")
+    found = made("x, a", "torch.randn(120, 32), torch.randn(32, 32) / 12", *body)
+    assert SMALL_NEAR_IDENTITY in found.domain.names
+    inputs = found.book.case(SMALL_NEAR_IDENTITY).inputs
+    assert float(inputs[1].diagonal().min()) > 0.5 and float(inputs[0].abs().max()) < 1

@@ -1,0 +1,62 @@
+"""Numbers that a reference moves and does not round have to come out as they are."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.tools.judge.worker.grading.judged import Judged
+
+SORT = ("x", "torch.randn(64, 1024)", "return x.sort(-1).values")
+
+
+def by_leading_bits(x: torch.Tensor, bits: int) -> torch.Tensor:
+    """Sort by so many bits of a number's 32, the lower ones left as they come."""
+    whole = x.view(torch.int32).long()
+    keys = torch.where(whole < 0, ~whole, whole + (1 << 31))
+    order = (keys >> (32 - bits)).argsort(dim=-1, stable=True)
+    return x.gather(-1, order)
+
+
+def test_a_sort_by_most_of_the_bits_is_wrong() -> None:
+    judged = Judged(*SORT)
+    assert judged.refused_in(lambda x: by_leading_bits(x, 32)) == []
+    assert {"nominal_0", "mixture"} <= set(judged.refused_in(lambda x: by_leading_bits(x, 24)))
+
+
+@pytest.mark.parametrize(
+    ("names", "inputs", "body"),
+    [
+        ("x", "torch.randn(64, 64)", "return torch.relu(x).mT"),
+        ("x", "torch.randn(8, 64, 64)", "return torch.nn.functional.max_pool2d(x, 2)"),
+        ("x, y", "torch.randn(64, 64), torch.randn(64, 64)", "return torch.cat([x, y]).flip(0)"),
+        ("x, i", "torch.randn(64, 64), torch.randint(0, 64, (200,))", "return x[i]"),
+        ("x", "torch.randn(64, 64)", "return x.cummax(-1).values"),
+        ("x", "torch.randn(64, 64)", "return (x * 0.5).abs()"),
+    ],
+)
+def test_a_number_that_lost_bits_is_wrong(names: str, inputs: str, body: str) -> None:
+    judged = Judged(names, inputs, body)
+
+    def right(*given: torch.Tensor) -> torch.Tensor:
+        output = judged.reference.run(given)[0]
+        assert isinstance(output, torch.Tensor)
+        return output
+
+    assert judged.refused_in(right) == []
+    assert "nominal_0" in judged.refused_in(lambda *given: right(*given) * (1 + 2.0**-18))
+
+
+def test_a_choice_that_last_bits_make_may_be_another_one() -> None:
+    """The number that is chosen is moved; the product that chooses it is rounded."""
+    judged = Judged("x", "torch.randn(256, 64)", "return x.gather(0, (x @ x.mT @ x).argmax(0, keepdim=True))")
+
+    def in_double(x: torch.Tensor) -> torch.Tensor:
+        wide = x.double()
+        return x.gather(0, (wide @ wide.mT @ wide).argmax(0, keepdim=True))
+
+    assert judged.refused_in(in_double) == []
+
+
+def test_numbers_that_are_computed_keep_their_limit() -> None:
+    judged = Judged("x", "torch.randn(64, 64)", "return torch.where(x > 0, x, 0.1 * x)")
+    assert judged.refused_in(lambda x: torch.where(x > 0, x, 0.1 * x) * (1 + 2.0**-22)) == []
