@@ -35,6 +35,7 @@ from ridgeline.tools.judge.worker.grading.poison import (
 from ridgeline.tools.judge.worker.grading.probes import Passed, is_constant, passed, probes
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
 from ridgeline.tools.judge.worker.grading.small_rows import worst_of_lost
+from ridgeline.tools.judge.worker.grading.unrounded import unrounded_outputs
 from ridgeline.tools.judge.worker.grading.vector_signs import as_expected
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
@@ -72,7 +73,7 @@ class Examiner:
         self._over_nan: set[int] = set()  # the sets whose poison is NaN
         self._snapshot: Tensors = ()
         self.degenerate = self._probe()
-        self._unrounded = self._made_without_rounding()
+        self._unrounded = unrounded_outputs(reference, book, trials, self._dtypes)
         self._grader.expect_no_rounding(self._unrounded)
 
     # --------------------------------------------------------------------------------------------------------- probes
@@ -98,12 +99,6 @@ class Examiner:
             reason = f"an output of {', '.join(trivial)} passes the comparison"
             return Finding(code=ReasonCode.TRIVIAL_OUTPUT_PASSES, reason=reason)
         return None
-
-    def _made_without_rounding(self) -> frozenset[int]:
-        """Return the outputs in which the reference rounds nothing, in no trial: it sorts, gathers, takes the largest."""
-        own = [self._book.own_of(name, (PrecisionClass.FP32,))[PrecisionClass.FP32] for name in self._trials]
-        floating = (i for i, dtype in enumerate(self._dtypes) if dtype.is_floating_point)
-        return frozenset(i for i in floating if all(each is not None and each[i].is_none for each in own))
 
     def _passing(self, case: Case, other: Case) -> list[Passed]:
         """Return the probes that pass now."""

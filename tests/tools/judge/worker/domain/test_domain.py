@@ -181,4 +181,4 @@ def test_a_failure_that_leaves_the_gpu_answering_is_an_objection_as_any_other() 
 def test_inputs_in_float64_are_judged_with_outliers_too() -> None:
     found = made("x", "torch.randn(8, 32, dtype=torch.float64)", "return 2 * x")
     assert "outliers" in found.domain.names and not found.domain.skipped
-    assert float(found.source.outliers("outliers")[0].abs().max()) > 100
+    assert float(found.book.contents.of("outliers")[0][0].abs().max()) > 100

@@ -60,3 +60,24 @@ def test_a_choice_that_last_bits_make_may_be_another_one() -> None:
 def test_numbers_that_are_computed_keep_their_limit() -> None:
     judged = Judged("x", "torch.randn(64, 64)", "return torch.where(x > 0, x, 0.1 * x)")
     assert judged.refused_in(lambda x: torch.where(x > 0, x, 0.1 * x) * (1 + 2.0**-22)) == []
+
+
+@pytest.mark.parametrize(
+    ("inputs", "body"),
+    [
+        ("torch.randn(64, 64)", "return torch.tanh(x.float())"),
+        ("torch.randn(64, 64)", "return torch.tanh(x.view(torch.int32).view(torch.float32))"),
+        ("torch.randn(64, 64, dtype=torch.float64)", "return torch.tanh(x)"),
+        ("torch.randn(64, 64)", "return torch.tanh(x.float()).sort(-1).values"),
+    ],
+    ids=["casts", "looks at bits", "float64", "computes, then moves"],
+)
+def test_what_float64_does_not_show_the_rounding_of_keeps_its_limit(inputs: str, body: str) -> None:
+    """The expected output is then the reference's own, and its own error is 0."""
+    judged = Judged("x", inputs, body)
+
+    def otherwise(x: torch.Tensor) -> torch.Tensor:
+        output = judged.reference.run((x,))[0]
+        return output * (1 + 4 * torch.finfo(x.dtype).eps)
+
+    assert judged.refused_in(otherwise) == []

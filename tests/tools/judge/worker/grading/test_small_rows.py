@@ -117,9 +117,9 @@ def test_a_small_row_near_its_limit_is_the_nearest_figure() -> None:
         ("return x - x.mean(-1, keepdim=True)", "torch.where(torch.arange(64)[:, None] % 8 == 3, 1 + 1e-6 * X, X)"),
         ("return (x + 1e4 * (x.abs() < 1e-4)) - 1e4 * (x.abs() < 1e-4)", SIZED),
         ("return x * 1e-6 ** (torch.arange(64) % 8 == 3)[:, None]", "torch.randint(-9, 9, (64, 64)).float()"),
-        ("return torch.where(torch.arange(64) < 15, x, 0.0)", SIZED),
-        ("return x.abs()", SIZED.replace("1e-06", "1e-32")),
-        ("return x.abs()[:, :15].contiguous()", SIZED),
+        ("return torch.where(torch.arange(64) < 15, 0.3 * x, 0.0)", SIZED),
+        ("return 0.3 * x.abs()", SIZED.replace("1e-06", "1e-32")),
+        ("return 0.3 * x.abs()[:, :15]", SIZED),
         ("return (1e-2 * x).abs().half()", SIZED.replace("1e-06", "1e-4")),
     ],
     ids=[

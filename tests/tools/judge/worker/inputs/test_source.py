@@ -10,7 +10,13 @@ from ridgeline.tools.judge.worker.inputs import source as judge_inputs
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import is_mask, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
-from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
+from ridgeline.tools.judge.worker.inputs.transforms import (
+    row_scaled,
+    shifted,
+    whole_numbers,
+    with_one_run,
+    with_outliers,
+)
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
@@ -98,7 +104,7 @@ def test_a_draws_own_infinities_and_nans_are_kept_where_they_are() -> None:
 def test_transforms_leave_a_mask_of_infinities_in_place() -> None:
     reference = Reference(REFERENCE.format(names="x, m", body="x + m", inputs=MASKED))
     secret = SecretSource(reference, b"secret")
-    for _, mask in (secret.shifted("a"), secret.row_scaled("b"), secret.integers("c"), secret.tweaked("d", "e")):
+    for _, mask in (*map(secret.transformed, (shifted, row_scaled, whole_numbers), "abc"), secret.tweaked("d", "e")):
         assert torch.equal(mask.isinf(), torch.ones(16, 16).triu(1).bool())
         assert not bool(mask.isnan().any())
 
@@ -258,7 +264,7 @@ def test_a_buffer_of_zeros_and_ones_stays_a_mask() -> None:
 
 def test_outliers_are_few_and_far_beyond_the_rest() -> None:
     secret = SecretSource(Reference(REFERENCE.format(names="x", body="x * 2", inputs="torch.rand(64, 96)")), b"secret")
-    (x,) = secret.outliers("a")
+    (x,) = secret.transformed(with_outliers, "a")
     assert {int(n) for n in (x > 88.8).sum(dim=1)} == {0, 1}
     assert float(x.min()) >= 0
 
