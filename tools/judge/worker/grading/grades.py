@@ -43,6 +43,7 @@ from ridgeline.tools.records.precision import (
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
 
 _HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
+_MOST_OTHERS = 1 / 4  # of integers: with more of them wrong no run of the reference tells more
 _CRFM_GATE = Gate(overall=CRFM_TOLERANCE, row=CRFM_TOLERANCE, element=CRFM_TOLERANCE)
 
 
@@ -175,14 +176,15 @@ class Grader:
             return beside
         if self._accepted[index][-1] is PrecisionClass.FP64 and not want.is_exact:
             return grade
-        is_far = difference.errors.overall > _HOPELESS
+        hopeless = _MOST_OTHERS if want.is_exact else _HOPELESS
+        is_far = difference.errors.overall > hopeless
         with self._book.running(case) as reference:
             for left in excused(reference, case, index, outputs, is_far=is_far):
                 rest = compare(left, want)
                 found = self._grade_output(case, index, left, rest)
                 if found.passed:
                     return found
-                if rest.errors.overall > _HOPELESS:
+                if rest.errors.overall > hopeless:
                     break
         return grade
 

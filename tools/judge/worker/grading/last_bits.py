@@ -67,6 +67,7 @@ class _Ways:
     """The ways in which a reference may choose, and what each of them explains of an output."""
 
     def __init__(self, reference: Reference, case: Case, index: int, outputs: Tensors) -> None:
+        self._narrow = _narrow_type_of(case)
         self._reference, self._case, self._index = reference, case, index
         self._want, self._output = case.expected[index].values, outputs[index]
         guides = tuple(o for o in outputs if o.dtype in (torch.int32, torch.int64) and o.numel())
@@ -118,13 +119,15 @@ class _Ways:
 
         Every other draw chooses among numbers as the reference's own type has them, and every fourth among those of which the
         smallest are 0: a kernel may keep more digits than that type has, or flush. Half of them have results further from zero:
-        no operand stands for a scale that is written into the reference.
+        no operand stands for a scale that is written into the reference. Where all operands are of one type of 16 bits, every
+        other draw rounds about half of the results to it: a kernel may compute in more, from one result on or from another.
         """
         case = self._case
         operands = _moved_operands(case, rng_seed)
         choices = self._typed(way, is_rounded=rng_seed % 2 == 1, is_flushed=rng_seed % 4 == 3)
         for run, dtype in ((self._reference.in_double, torch.float64), (self._reference.in_own_type, torch.float32)):
-            rounding = LastBits(rng_seed, dtype, is_up=rng_seed % 4 in (1, 2))
+            narrow = self._narrow if rng_seed % 2 == 1 else None
+            rounding = LastBits(rng_seed, dtype, is_up=rng_seed % 4 in (1, 2), narrow=narrow)
             try:
                 signs = signed_as(self._reference, case.expected)
                 with torch.no_grad(), signs, Choices(choices), rounding:
@@ -135,6 +138,12 @@ class _Ways:
                 continue  # it computes in float32, whatever it is given
             return outputs[self._index] if rounding.is_jump_found else None
         return None
+
+
+def _narrow_type_of(case: Case) -> torch.dtype | None:
+    """Return the type of 16 bits that all floating operands have, None where there is another one among them."""
+    types = {t.dtype for t in (*case.inputs, *case.parameters.values()) if t.is_floating_point()}
+    return types.pop() if types in ({torch.bfloat16}, {torch.float16}) else None
 
 
 def _moved_operands(case: Case, rng_seed: int) -> tuple[Tensors, dict[str, torch.Tensor]]:
@@ -159,14 +168,23 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
     """Rounds each result in float64 that float32 does not hold to one that it does, nearer to zero by up to `LAST_BITS`.
 
     Where it `is_up`, further from zero, but past no whole number: a probability is 1 at most. Of a reference that refuses
-    float64 it moves the results in float32 that are no whole numbers.
+    float64 it moves the results in float32 that are no whole numbers. A result in float64 may be rounded to a `narrow` type
+    instead, all of it, where that holds it.
     """
 
-    def __init__(self, rng_seed: int, dtype: torch.dtype = torch.float64, *, is_up: bool = False) -> None:
+    def __init__(
+        self,
+        rng_seed: int,
+        dtype: torch.dtype = torch.float64,
+        *,
+        is_up: bool = False,
+        narrow: torch.dtype | None = None,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
         self.is_jump_found = False  # an operation on the way that jumps where last bits decide
         self.has_rounded = dtype is torch.float32  # or met a result of its own type
         self._rng_seed, self._dtype, self._is_up = rng_seed, dtype, is_up
+        self._narrow = narrow if dtype is torch.float64 else None
         self._count = 0
         self._sums: list[tuple[torch.Tensor, torch.Tensor]] = []  # of numbers that are alike, and where
 
@@ -216,6 +234,9 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
         held = made.float().double() if self._dtype is torch.float64 else values.round()
         if torch.equal(held, values):
             return made
+        if self._narrow is not None and random.Random(self._rng_seed << 32 | self._count).getrandbits(1):
+            narrowed = values.to(self._narrow).double()
+            return torch.where(torch.isfinite(narrowed), narrowed, values)
         shares = shares_of(values, self._rng_seed, self._count).mul_(LAST_BITS if self._is_up else -LAST_BITS)
         changed = shares.add_(1).mul_(values)
         if self._is_up:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 from tests.tools.judge.worker.drawn_secrets import SECRETS
@@ -214,3 +216,35 @@ def test_cells_of_a_fixed_size_may_be_either_beside_a_boundary_but_not_another_o
     judged = Judged("x", "torch.randn(512, 128)", "return torch.floor(x / 0.075).long()")
     assert judged.refused_in(lambda x: torch.floor(x * (1 / torch.tensor(0.075))).long()) == []
     assert judged.refused_in(lambda x: torch.trunc(x / 0.075).long(), NOMINAL) == list(NOMINAL)
+
+
+QUANTISED_IN_16_BITS = (
+    "scale = x.abs().amax(-1, keepdim=True) / 127",
+    "return (x / scale).round().to(torch.int8), scale",
+)
+
+
+def quantised(x: torch.Tensor, *, is_scale_rounded: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Quantise rows of 16-bit numbers in float32, by a scale as it is or as it is stored."""
+    scale = x.float().abs().amax(-1, keepdim=True) / 127
+    stored = scale.to(x.dtype)
+    return (x.float() / (stored.float() if is_scale_rounded else scale)).round().to(torch.int8), stored
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("is_scale_rounded", [False, True])
+def test_rows_of_16_bits_may_be_quantised_in_more_from_any_result_on(dtype: str, is_scale_rounded: bool) -> None:
+    judged = Judged("x", f"torch.randn(64, 512).to(torch.{dtype})", *QUANTISED_IN_16_BITS)
+    assert judged.refused_in(functools.partial(quantised, is_scale_rounded=is_scale_rounded)) == []
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2])
+def test_of_rows_of_16_bits_no_share_of_integers_may_be_another_one(share: float) -> None:
+    judged = Judged("x", "torch.randn(64, 512).bfloat16()", *QUANTISED_IN_16_BITS)
+    chosen = torch.rand(64, 512, generator=torch.Generator().manual_seed(1)) < share
+
+    def one_less(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        whole, scale = quantised(x, is_scale_rounded=False)
+        return torch.where(chosen, whole - 1, whole), scale
+
+    assert "nominal_0" in judged.refused_in(one_less)
