@@ -57,6 +57,25 @@ def test_a_choice_that_last_bits_make_may_be_another_one() -> None:
     assert judged.refused_in(in_double) == []
 
 
+def test_what_is_moved_beside_what_is_computed_keeps_its_bits() -> None:
+    judged = Judged("x", "torch.randn(64, 1024)", "return x.softmax(-1), x.sort(-1).values")
+    assert judged.refused_in(lambda x: (x.softmax(-1), by_leading_bits(x, 32))) == []
+    assert "nominal_0" in judged.refused_in(lambda x: (x.softmax(-1), by_leading_bits(x, 24)))
+
+
+def test_what_is_written_into_moved_numbers_is_computed() -> None:
+    judged = Judged(
+        "x", "torch.randn(64, 64)", "y = x.clone()", "y[:, :1] = y[:, :1].tanh() * 0 + y[:, 1:2].tanh()", "return y"
+    )
+
+    def otherwise(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y[:, :1] = y[:, 1:2].tanh() * (1 + 2.0**-22)
+        return y
+
+    assert judged.refused_in(otherwise) == []
+
+
 def test_numbers_that_are_computed_keep_their_limit() -> None:
     judged = Judged("x", "torch.randn(64, 64)", "return torch.where(x > 0, x, 0.1 * x)")
     assert judged.refused_in(lambda x: torch.where(x > 0, x, 0.1 * x) * (1 + 2.0**-22)) == []
