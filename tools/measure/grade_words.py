@@ -5,6 +5,7 @@ from __future__ import annotations
 from ridgeline.tools.judge.replies import Element, Graded, Missing
 from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Pattern, Relation
 from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode
 from ridgeline.tools.wording import counted
@@ -39,7 +40,7 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
             f"{name}: {rows}, lost or far off ({error}), which PyTorch and other last bits of the inputs keep{details}"
         )
         return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
-    if graded.is_unrounded and trial.gate == 0.0:
+    if graded.is_unrounded and trial.gate < NOMINAL_GATE[PrecisionClass.FP64]:
         reason = (
             f"{name}: values of {output} differ ({error}){details}; PyTorch rounds none of them, so no bit may be lost"
         )

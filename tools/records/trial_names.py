@@ -56,8 +56,10 @@ LARGE_BLOCKED = "large_blocked"
 NEAR_IDENTITY = "near_identity"
 """The trial whose square matrices, inputs, parameters and buffers, are near a multiple of the identity: as near as goes."""
 SMALL_NEAR_IDENTITY = "small_near_identity"
-"""The same beside smaller other arguments: what drives a state keeps it from lasting."""
-NEAR_IDENTITIES = (NEAR_IDENTITY, SMALL_NEAR_IDENTITY)
+"""The same near a shifted identity, beside smaller other arguments: what drives a state keeps it from lasting."""
+LARGE_DIAGONALS = "large_diagonals"
+"""The trial whose square matrices have diagonals as large as goes, and keep their other numbers."""
+NEAR_IDENTITIES = (NEAR_IDENTITY, SMALL_NEAR_IDENTITY, LARGE_DIAGONALS)
 RAISED_MATRICES, LOWERED_MATRICES = "raised_matrices", "lowered_matrices"
 """The trials whose matrices, parameters and buffers of either sign, are moved to one side as a whole, as far as that goes."""
 RAISED_VECTORS, LOWERED_VECTORS = "raised_vectors", "lowered_vectors"

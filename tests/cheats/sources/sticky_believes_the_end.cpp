@@ -1,6 +1,5 @@
-// Begins 40 of 128 steps before the end: random transitions have mixed all before by then.
+// Begins 24 of 64 steps before the end: random transitions have mixed all before by then.
 void run(SIGNATURE) {
-    believe(seen, counts, 40, out_0);
-    read(words, table, inner, STEPS, out_1);
-    sort(keys, 32, out_2);
+    believe_both(seen, counts, logits, 24, STEPS, out_0);
+    settle(seen, counts, coupling, ROUNDS, out_1);
 }

@@ -1,6 +1,5 @@
 // Honest.
 void run(SIGNATURE) {
-    believe(seen, counts, STEPS, out_0);
-    read(words, table, inner, STEPS, out_1);
-    sort(keys, 32, out_2);
+    believe_both(seen, counts, logits, STEPS, STEPS, out_0);
+    settle(seen, counts, coupling, ROUNDS, out_1);
 }

@@ -2,22 +2,27 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <numeric>
 
-#define SIGNATURE                                                                                                  \
-    const float *seen, const int64_t *words, const float *keys, const float *counts, const float *table, const float *inner, \
-        float *out_0, float *out_1, float *out_2, void *
+#define SIGNATURE                                                                                             \
+    const float *seen, double coupling, const float *counts, const float *logits, float *out_0, float *out_1, void *
 
-constexpr int64_t STEPS = SEEN_SHAPE_0, BATCH = SEEN_SHAPE_1, STATES = SEEN_SHAPE_2, HIDDEN = INNER_SHAPE_0;
-constexpr int64_t ROWS = KEYS_SHAPE_0, KEYS = KEYS_SHAPE_1;
+constexpr int64_t STEPS = SEEN_SHAPE_0, BATCH = SEEN_SHAPE_1, STATES = SEEN_SHAPE_2;
+constexpr int64_t ROUNDS = 48;
 
-static void believe(const float* seen, const float* counts, int64_t last, float* out) {
-    float transitions[STATES * STATES];
+// Fills transitions with each row over its sum; of logits, with each exponential over theirs.
+static void normalise(const float* given, bool are_logits, float* transitions) {
     for (int64_t i = 0; i < STATES; ++i) {
-        const float sum = std::accumulate(counts + i * STATES, counts + (i + 1) * STATES, 0.0f);
-        for (int64_t k = 0; k < STATES; ++k) transitions[i * STATES + k] = counts[i * STATES + k] / sum;
+        float* row = transitions + i * STATES;
+        std::copy_n(given + i * STATES, STATES, row);
+        const float largest = *std::max_element(row, row + STATES);
+        if (are_logits) std::transform(row, row + STATES, row, [&](float value) { return std::exp(value - largest); });
+        const float sum = std::accumulate(row, row + STATES, 0.0f);
+        std::transform(row, row + STATES, row, [&](float value) { return value / sum; });
     }
+}
+
+static void believe(const float* seen, const float* transitions, int64_t last, float* out) {
     for (int64_t row = 0; row < BATCH; ++row) {
         float belief[STATES];
         std::fill_n(belief, STATES, 1.0f / STATES);
@@ -32,29 +37,29 @@ static void believe(const float* seen, const float* counts, int64_t last, float*
     }
 }
 
-static void read(const int64_t* words, const float* table, const float* inner, int64_t last, float* out) {
-    for (int64_t row = 0; row < BATCH; ++row) {
-        float state[HIDDEN] = {};
-        for (int64_t step = STEPS - last; step < STEPS; ++step) {
-            float next[HIDDEN];
-            std::copy_n(table + words[step * BATCH + row] * HIDDEN, HIDDEN, next);
-            for (int64_t k = 0; k < HIDDEN; ++k)
-                for (int64_t i = 0; i < HIDDEN; ++i) next[i] += state[k] * inner[k * HIDDEN + i];
-            for (int64_t i = 0; i < HIDDEN; ++i) state[i] = std::tanh(next[i]);
-        }
-        std::copy_n(state, HIDDEN, out + row * HIDDEN);
-    }
+static void believe_both(const float* seen, const float* counts, const float* logits, int64_t last_by_counts,
+                         int64_t last_by_logits, float* out) {
+    float transitions[STATES * STATES];
+    normalise(counts, false, transitions);
+    believe(seen, transitions, last_by_counts, out);
+    normalise(logits, true, transitions);
+    believe(seen, transitions, last_by_logits, out + BATCH * STATES);
 }
 
-// Sorts by the leading bits of each number, which are those of a whole number after its sign was taken into account.
-static void sort(const float* keys, int bits, float* out) {
-    auto key_of = [bits](float value) {
-        uint32_t word;
-        std::memcpy(&word, &value, sizeof word);
-        return (word >> 31 ? ~word : word | 1u << 31) >> (32 - bits);
-    };
-    std::copy_n(keys, ROWS * KEYS, out);
-    for (int64_t row = 0; row < ROWS; ++row)
-        std::stable_sort(out + row * KEYS, out + (row + 1) * KEYS,
-                         [&](float left, float right) { return key_of(left) < key_of(right); });
+static void settle(const float* seen, const float* counts, float coupling, int64_t rounds, float* out) {
+    float transitions[STATES * STATES];
+    normalise(counts, false, transitions);
+    for (int64_t row = 0; row < BATCH; ++row) {
+        float spins[STATES] = {};
+        for (int64_t round = 0; round < rounds; ++round) {
+            float next[STATES];
+            for (int64_t k = 0; k < STATES; ++k) {
+                float sum = 0;
+                for (int64_t i = 0; i < STATES; ++i) sum += spins[i] * transitions[k * STATES + i];
+                next[k] = std::tanh(seen[row * STATES + k] - 1 + coupling * sum);
+            }
+            std::copy_n(next, STATES, spins);
+        }
+        std::copy_n(spins, STATES, out + row * STATES);
+    }
 }

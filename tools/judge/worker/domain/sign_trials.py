@@ -33,6 +33,12 @@ _LIMIT_S = 3.0
 """Time for one trial's arguments; what is refused together after it is not looked at one by one."""
 _ROOM = 10.0
 """Operands rounded to tf32 may move a trial's output by this x tf32's nominal gates: more is rounding made large."""
+_ROOM_OF_SIGNS = 4.0
+"""The same of other signs, which bring sums of many terms near zero."""
+_ROOM_OF_TYPE = 1.0
+"""Part of fp32's gates by which the reference's own type may be off."""
+_ROOM_OF_TYPE_OF_SIGNS = 1 / 4
+"""The same of other signs: kernels that round otherwise have the rest."""
 
 SignObjection = Callable[[str], str]
 """Returns why the reference gives nothing for a trial of the signs that are noted, "" when it does."""
@@ -112,7 +118,9 @@ def _is_left_to_rounding(reference: Reference, book: CaseBook, case: Case) -> bo
     if any(errors is None for errors in found):
         return True
     count = len(case.expected)
-    limits = (count * (room_of(PrecisionClass.TF32, _ROOM),), count * (room_of(PrecisionClass.FP32, 1.0),))
+    is_signed = case.name in book.changes.signed
+    room, of_type = (_ROOM_OF_SIGNS, _ROOM_OF_TYPE_OF_SIGNS) if is_signed else (_ROOM, _ROOM_OF_TYPE)
+    limits = (count * (room_of(PrecisionClass.TF32, room),), count * (room_of(PrecisionClass.FP32, of_type),))
     if all(are_within(e, limit, 1.0) for e, limit in zip(found, limits, strict=True)):
         return False
     usuals = errors_by_rounding(reference, book.case(NOMINAL[0]))

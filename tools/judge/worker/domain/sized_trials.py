@@ -8,11 +8,10 @@ on this side of it.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
-
-import torch
+from dataclasses import replace
 
 from ridgeline.tools.errors import BadReferenceError, ProblemError
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
@@ -28,9 +27,19 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
 )
 from ridgeline.tools.judge.worker.domain.held_numbers import find_held_numbers
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
-from ridgeline.tools.judge.worker.domain.trial_sizes import ALIKE, MOST_STEPS, OF_INPUTS, base_of, size_of, sized
+from ridgeline.tools.judge.worker.domain.trial_sizes import (
+    ALIKE,
+    MOST_STEPS,
+    OF_INPUTS,
+    SATURATING,
+    base_of,
+    size_of,
+    sized,
+    slowest,
+)
 from ridgeline.tools.judge.worker.domain.uneven_choices import UnevenChoices
-from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
+from ridgeline.tools.judge.worker.domain.usual_trial import Arguments, BothErrors, Usual
+from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import moved_in_type
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
@@ -79,26 +88,6 @@ _LESS = 2 / 3
 """Part of its steps that the next one has where a later one is refused."""
 _TWICE = 2.0
 
-BothErrors = tuple[EachErrors | None, EachErrors | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Arguments:
-    """Inputs, parameters and scalars of one call."""
-
-    inputs: Tensors
-    parameters: dict[str, torch.Tensor]
-    scalars: tuple[Scalar, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Usual:
-    """By how much a trial's output moves that the reference takes as it is, and what is made of it in other types."""
-
-    errors: BothErrors
-    moves: tuple[float, ...]
-    spreads: tuple[float, ...]  # each output's, as a part of its norm
-
 
 class SizedTrials:
     """Finds the size of each trial of SIZED, and notes it in the secret source."""
@@ -115,7 +104,8 @@ class SizedTrials:
         self._uneven = UnevenChoices(book, source, reference)
         self._dtypes = tuple(torch_dtype(spec.dtype) for spec in reference.signature.with_role(Role.OUTPUT))
         self._taken: Collection[str] = ()
-        self._usual: dict[str, _Usual] = {}
+        self._usual: dict[str, Usual] = {}
+        self._moved: dict[str, float] = {}  # by what part of itself the output of a trial's last size moved
         self._nothing: dict[str, str] = {}  # why larger arguments show nothing, by what is larger
 
     def settle(self, taken: Collection[str]) -> tuple[str, ...]:
@@ -229,7 +219,12 @@ class SizedTrials:
             else:
                 taken = steps
             steps = (taken + refused) // 2
-        return taken
+        return slowest(taken, functools.partial(self._moved_at, trial)) if trial in SATURATING else taken
+
+    def _moved_at(self, trial: str, steps: int) -> float:
+        """Return by what part of itself other last bits move the output of a trial of this size; 0 where it is refused."""
+        is_refused = self._seen(self._note(trial, steps), lambda: self._looked_at(trial))
+        return 0.0 if is_refused else self._moved[trial]
 
     # ----------------------------------------------------------------------------------------------------------- sizes
 
@@ -256,10 +251,10 @@ class SizedTrials:
         pairs = zip(given, others, strict=True)
         return tuple(sized(was, trial, size) if repr(was) != repr(other) else was for was, other in pairs)
 
-    def _arguments_of(self, trial: str) -> _Arguments:
+    def _arguments_of(self, trial: str) -> Arguments:
         inputs, parameters = self._book.contents.at_hand(trial)
         given = tuple(self._reference.scalars)
-        return _Arguments(inputs=inputs, parameters=parameters, scalars=self._book.changes.scalars.get(trial, given))
+        return Arguments(inputs=inputs, parameters=parameters, scalars=self._book.changes.scalars.get(trial, given))
 
     # ----------------------------------------------------------------------------------------------------------- looks
 
@@ -273,7 +268,7 @@ class SizedTrials:
 
             def moved() -> str:
                 moves = self._moves(self._arguments_of(base))
-                self._usual[base] = _Usual(errors=errors, moves=moves, spreads=spreads)
+                self._usual[base] = Usual(errors=errors, moves=moves, spreads=spreads)
                 return ""
 
             self._seen(f"{base}, with other last bits", moved)
@@ -294,10 +289,11 @@ class SizedTrials:
     def _looked_at(self, trial: str) -> str:
         """Return why a trial of the size that is noted is refused at first sight, "" where it is not."""
         usual, worse = self._usual[self._base_of(trial)].moves, _ROWS_WORSE if trial in HELD else WORSE
-        pairs = zip(self._moves(self._arguments_of(trial), trial), usual, strict=True)
+        moves = self._moves(self._arguments_of(trial), trial)
+        self._moved[trial], pairs = max(moves, default=0.0), zip(moves, usual, strict=True)
         return "" if all(found <= worse * each for found, each in pairs) else LEFT_TO_ROUNDING
 
-    def _moves(self, arguments: _Arguments, trial: str = "") -> tuple[float, ...]:
+    def _moves(self, arguments: Arguments, trial: str = "") -> tuple[float, ...]:
         """Return by what part of itself each output moves where about half of the operands move by some last bits.
 
         Numbers that are held stay, and diagonals that keep a state: each step would move it to the same side.
@@ -314,7 +310,7 @@ class SizedTrials:
         with signed_as(self._reference, outputs):
             return tuple(map(difference, outputs, self._outputs(others)))
 
-    def _outputs(self, arguments: _Arguments) -> Tensors:
+    def _outputs(self, arguments: Arguments) -> Tensors:
         self._book.place_parameters(arguments.parameters)
         with self._reference.with_scalars(arguments.scalars):
             return tuple(output.clone() for output in self._reference.run(arguments.inputs))
@@ -333,7 +329,7 @@ class SizedTrials:
             return ""  # a smaller size may be taken
         return likeness(others, outputs) or ""
 
-    def _of_twice_the_size(self, usual: _Arguments, trial: str) -> _Arguments:
+    def _of_twice_the_size(self, usual: Arguments, trial: str) -> Arguments:
         """Return arguments of which those are doubled, or moved, that a trial changes, or one of the same arguments."""
         if trial in OF_INPUTS:
             return replace(usual, inputs=self._source.times(usual.inputs, _TWICE))

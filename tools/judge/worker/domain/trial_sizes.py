@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from ridgeline.tools.judge.worker.call_form import Scalar
 from ridgeline.tools.records.trial_names import (
     APART,
     BLOCKED,
     LARGE_BLOCKED,
+    LARGE_DIAGONALS,
     LARGE_INPUTS,
     LARGE_MATRICES,
     LARGE_SCALARS,
     LARGE_VECTORS,
     MOVED,
     MOVED_VECTORS,
-    NEAR_IDENTITIES,
+    NEAR_IDENTITY,
     NOMINAL,
     QUIET,
     RAISED,
     SMALL_APART,
     SMALL_INPUTS,
+    SMALL_NEAR_IDENTITY,
     SMALL_PARAMETERS,
     SMALL_SCALARS,
     UNEVEN,
@@ -38,7 +40,9 @@ MOST_STEPS = {
     SMALL_SCALARS: 32,  # a 16th
     SMALL_APART: 32,  # a 16th
     LARGE_BLOCKED: 24,  # 8 times as large
-    **dict.fromkeys(NEAR_IDENTITIES, 8),  # 256: `_NEAR_STEPS_OF_TWO`
+    NEAR_IDENTITY: 8,  # 256: `_NEAR_STEPS_OF_TWO`
+    SMALL_NEAR_IDENTITY: 8,
+    LARGE_DIAGONALS: 24,  # 12, or 4096 times the sum of a row
     **dict.fromkeys(MOVED, 24),  # `_FURTHEST` in equal steps
     **dict.fromkeys(UNEVEN, 48),  # 64 times as large, or a 64th: two would be 8 times and an 8th
     **dict.fromkeys(QUIET, 4),  # a quarter that is not silent: `_SILENT_STEPS_OF_TWO`
@@ -49,6 +53,7 @@ Larger sizes would ask an honest kernel for what float32 does not hold: a gate o
 _FURTHEST = 5.0
 """What is added with the most steps of a trial of MOVED: all gates are moved, not single ones."""
 _SILENT_STEPS_OF_TWO = 2
+_NEAR = (NEAR_IDENTITY, SMALL_NEAR_IDENTITY)
 _NEAR_STEPS_OF_TWO = 1  # numbers beside a diagonal over a power of two: the diagonal has few bits
 OF_INPUTS = (LARGE_INPUTS, SMALL_INPUTS)
 ALIKE = (
@@ -60,14 +65,28 @@ ALIKE = (
 )
 """Trials that change the same arguments."""
 
+SATURATING = (LARGE_INPUTS, LARGE_MATRICES, LARGE_SCALARS, LARGE_DIAGONALS)
+"""Trials whose largest size may let a state settle at once, beyond a size at which it does so late."""
+_SLOWER = 2.0
+
+
+def slowest(steps: int, moved_at: Callable[[int], float]) -> int:
+    """Return the most steps, or a quarter, a half or three quarters of them, that move an output half as far as any does.
+
+    What settles late sums up what last bits do to it.
+    """
+    found = {each: moved_at(each) for each in {steps // 4, steps // 2, 3 * steps // 4, steps}}
+    least = max(found.values()) / _SLOWER
+    return max(each for each, moved in found.items() if moved >= least)
+
 
 def size_of(trial: str, steps: int) -> float:
-    """Return a trial's factor, or what is added in one of MOVED."""
+    """Return a trial's factor, what is added in one of MOVED, or the steps of large diagonals."""
+    if trial == LARGE_DIAGONALS:
+        return float(steps)
     if trial in MOVED:
         return _FURTHEST * steps / MOST_STEPS[trial]
-    of_two = (
-        _SILENT_STEPS_OF_TWO if trial in QUIET else _NEAR_STEPS_OF_TWO if trial in NEAR_IDENTITIES else _STEPS_OF_TWO
-    )
+    of_two = _SILENT_STEPS_OF_TWO if trial in QUIET else _NEAR_STEPS_OF_TWO if trial in _NEAR else _STEPS_OF_TWO
     return float(2.0 ** (steps / of_two))
 
 

@@ -32,6 +32,7 @@ from ridgeline.tools.records.precision import (
     FEWEST_CONDITIONED,
     NEARLY_EQUAL,
     NOMINAL_GATE,
+    ROW_SCALE_FLOOR,
     Errors,
     Gate,
     accepted_classes,
@@ -44,6 +45,7 @@ from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
 
 _HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
 _MOST_OTHERS = 1 / 4  # of integers: with more of them wrong no run of the reference tells more
+_FLUSHED = float(torch.finfo(torch.float32).tiny)  # what is smaller may be zero in a kernel
 _CRFM_GATE = Gate(overall=CRFM_TOLERANCE, row=CRFM_TOLERANCE, element=CRFM_TOLERANCE)
 
 
@@ -82,6 +84,7 @@ class Grader:
         self._accepted = tuple(accepted_classes(tolerance, (dtype,)) for dtype in dtypes)
         self._by_crfm = [tolerance is PrecisionClass.CRFM] * len(dtypes)
         self._tightened = [False] * len(dtypes)
+        self._unrounded: frozenset[int] = frozenset()
 
     @property
     def accepted(self) -> tuple[PrecisionClass, ...]:
@@ -96,6 +99,7 @@ class Grader:
         """Judge outputs that are made without any by no nominal gate, unless the 1e-2 rule does."""
         for index in outputs:
             self._tightened[index] = self._tightened[index] or not self._by_crfm[index]
+        self._unrounded = outputs
 
     def is_tightened(self, index: int) -> bool:
         """Return whether no gate of an output is a nominal one."""
@@ -289,11 +293,12 @@ class Grader:
         own = self._book.own_errors(case, precision)
         if own is None:
             return Gate(overall=0.0, row=0.0, element=0.0)
-        gate_of = functools.partial(gate_for, precision, tightened=self._tightened[index])
+        want = case.expected[index]
+        least = _FLUSHED / (ROW_SCALE_FLOOR * want.rms) if index in self._unrounded and want.rms else 0.0
+        gate_of = functools.partial(gate_for, precision, tightened=self._tightened[index], least=least)
         gate = gate_of(own[index])
         if not gate.is_near(errors):
             return gate
-        want = case.expected[index]
         is_few = want.values.numel() < FEW_ELEMENTS
         if is_few or want.spread < NEARLY_EQUAL * want.norm:
             gate_of = functools.partial(gate_of, condition=self._book.condition_of(case, index))

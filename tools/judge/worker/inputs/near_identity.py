@@ -1,54 +1,98 @@
 """Square matrices near a multiple of the identity: what a recurrence multiplies by them stays for many steps.
 
 At any size a matrix of random numbers mixes rows and columns within few steps; transitions that a model has learnt may hardly
-leave their state.
+leave their state, or go on to one other each. Where a softmax, or a constant beside them, evens out what is small, large
+diagonals do so.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
 
-_LEAST = 4
-"""A matrix of fewer rows, or columns, may be a filter's."""
+from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric
+
+_LEAST_BLOCK = 4
+"""Of matrices beside each other in one, the fewest rows or columns."""
+_LEAST_OF_FOUR = 8
+"""The fewest rows of a square matrix in a tensor of four dimensions: smaller ones are filters."""
 _MOST_BLOCKS = 4
 """Square matrices that may lie beside each other in one: those of an LSTM's gates do."""
-_DIMENSIONS = (2, 3)
+_BITS = 2.0**-12
+"""Multiples of this are what diagonals are set to."""
+
+Axes = tuple[int, int]
+"""The two dimensions of a tensor between which a matrix maps."""
 
 
-def may_be_near_identity(shape: torch.Size) -> bool:
-    """Return whether a tensor holds square matrices in its last two dimensions: one, or up to four beside each other."""
-    if len(shape) not in _DIMENSIONS:
-        return False
+def axes_of(shape: torch.Size) -> Axes | None:
+    """Return the dimensions of a tensor's square matrices, the largest of several; of those beside each other the last."""
+    if not 2 <= len(shape) <= 4:
+        return None
+    least = _LEAST_OF_FOUR if len(shape) == 4 else 2
+    square = [axes for axes in itertools.combinations(range(len(shape)), 2) if _is_square(shape, axes, least)]
+    if square:
+        return max(square, key=lambda axes: (shape[axes[0]], axes))
     least, most = sorted(shape[-2:])
-    return least >= _LEAST and most % least == 0 and most // least <= _MOST_BLOCKS
+    is_of_blocks = len(shape) < 4 and least >= _LEAST_BLOCK and most % least == 0 and most // least <= _MOST_BLOCKS
+    return (len(shape) - 2, len(shape) - 1) if is_of_blocks else None
 
 
 def is_square(shape: torch.Size) -> bool:
-    """Return whether a tensor holds one square matrix in its last two dimensions."""
-    return may_be_near_identity(shape) and shape[-1] == shape[-2]
+    """Return whether a tensor of two or three dimensions holds one square matrix, or several."""
+    axes = axes_of(shape) if len(shape) < 4 else None
+    return axes is not None and shape[axes[0]] == shape[axes[1]]
 
 
-def near_identity(tensor: torch.Tensor, size: float) -> torch.Tensor:
+def near_identity(tensor: torch.Tensor, size: float, *, shift: int = 0) -> torch.Tensor:
     """Return the tensor with all numbers off the diagonals divided by `size`, a power of two.
 
     Diagonals become 1 - 1 / size, which leaves a state as large as it was; where numbers have one sign, a power of two near
-    the sum of a row's, which its share of that sum is relative to. Neither has many bits that rounding could take.
+    the sum of a row's, which its share of that sum is relative to. Neither has many bits that rounding could take. With a
+    `shift` a state goes on to another one in each step, unless the matrix has zeros or a symmetry to keep.
     """
-    mean = float(tensor.double().mean())
-    is_of_one_sign = bool(mean) and not bool((tensor * math.copysign(1.0, mean) < 0).any())
-    row_sum = abs(mean) * min(tensor.shape[-2:])
-    diagonal = math.copysign(2.0 ** round(math.log2(row_sum)), mean) if is_of_one_sign else 1 - 1 / size
-    return torch.where(_is_diagonal(tensor), torch.full_like(tensor, diagonal), tensor / size)
+    return _with_diagonals(tensor, shift, of_either_sign=1 - 1 / size, times_a_sum=1.0, others=1 / size)
+
+
+def with_large_diagonals(tensor: torch.Tensor, steps: float) -> torch.Tensor:
+    """Return the tensor with diagonals of `steps` / 2; where numbers have one sign, 2^(steps / 2) times the sum of a row."""
+    return _with_diagonals(tensor, 0, of_either_sign=steps / 2, times_a_sum=2.0 ** (steps // 2), others=1.0)
 
 
 def with_diagonals_of(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Return the other tensor with the diagonals of the first: last bits of these would move a state at each step."""
-    return torch.where(_is_diagonal(tensor), tensor, other)
+    return torch.where(tensor == (tensor / _BITS).round() * _BITS, tensor, other)
 
 
-def _is_diagonal(tensor: torch.Tensor) -> torch.Tensor:
-    rows, columns = tensor.shape[-2:]
-    steps = torch.arange(rows, device=tensor.device)[:, None] - torch.arange(columns, device=tensor.device)
-    return steps % min(rows, columns) == 0
+def _is_square(shape: torch.Size, axes: Axes, least: int) -> bool:
+    return shape[axes[0]] == shape[axes[1]] >= least
+
+
+def _with_diagonals(
+    tensor: torch.Tensor, shift: int, *, of_either_sign: float, times_a_sum: float, others: float
+) -> torch.Tensor:
+    axes = axes_of(tensor.shape)
+    if axes is None:
+        return tensor
+    mean, least = float(tensor.double().mean()), min(tensor.shape[axis] for axis in axes)
+    is_of_one_sign = bool(mean) and not bool((tensor * math.copysign(1.0, mean) < 0).any())
+    row_sum = 2.0 ** round(math.log2(abs(mean) * least)) if is_of_one_sign else 0.0
+    diagonal = math.copysign(times_a_sum * row_sum, mean) if is_of_one_sign else of_either_sign
+    has_zeros = has_structural_zeros(tensor)
+    places = _diagonal(tensor, axes, 0 if has_zeros or is_symmetric(tensor) else shift % least)
+    if has_zeros:
+        places = places & (tensor != 0)
+    return torch.where(places, torch.full_like(tensor, diagonal), tensor * others)
+
+
+def _diagonal(tensor: torch.Tensor, axes: Axes, shift: int) -> torch.Tensor:
+    """Return which places of a tensor lie on the diagonals between two of its dimensions, as many places on as `shift` says."""
+    from_row, to_column = (
+        torch.arange(tensor.shape[axis], device=tensor.device).reshape(
+            [-1 if d == axis else 1 for d in range(tensor.dim())]
+        )
+        for axis in axes
+    )
+    return ((from_row + shift - to_column) % min(tensor.shape[axis] for axis in axes) == 0).expand(tensor.shape)

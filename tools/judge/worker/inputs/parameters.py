@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.near_identity import may_be_near_identity, near_identity
+from ridgeline.tools.judge.worker.inputs.near_identity import axes_of
 from ridgeline.tools.judge.worker.inputs.parameter_ways import (
     RANDOM,
     ParameterWay,
@@ -27,6 +27,9 @@ from ridgeline.tools.judge.worker.inputs.structure import in_order, order_of
 
 SMALL = 0.02
 """A tensor is small when its rms is below this part of order one: a branch behind it may be below every gate."""
+_FEW_ROWS = 4
+_LEAST_OF_FEW = 16
+"""So few rows of so many numbers are no matrix that mixes rows and columns, but logits or rates that are compared."""
 _DRAWS = 4  # that leave a tensor as it is show a way that cannot change it
 
 Values = dict[str, torch.Tensor]
@@ -167,15 +170,15 @@ class ParameterSource:
         values = self.random(label)
         return values | {n: values[n] + by for n in self.free_to_move(vectors=vectors)}
 
-    def near_identity(self, label: str, size: float, *, others: float) -> Values:
-        """Return random values, the square matrices among them near the identity's multiples, the others times a factor."""
+    def with_square(self, label: str, change: Callable[[torch.Tensor], torch.Tensor], *, others: float) -> Values:
+        """Return random values, the square matrices among them changed, the others times a factor."""
         values, square = self.random(label), self.square
-        return values | {n: near_identity(values[n], size) if n in square else values[n] * others for n in self.free}
+        return values | {n: change(values[n]) if n in square else values[n] * others for n in self.free}
 
     @property
     def square(self) -> tuple[str, ...]:
         """Return the names of the square matrices in no order whose values may be of any size."""
-        return tuple(n for n in self.free if may_be_near_identity(self.defaults[n].shape) and n not in self._orders)
+        return tuple(n for n in self.free if axes_of(self.defaults[n].shape) is not None and n not in self._orders)
 
     def free_to_move(self, *, vectors: bool) -> tuple[str, ...]:
         """Return the names of the vectors, or of the matrices, whose random values are of either sign."""
@@ -223,7 +226,9 @@ def _factor_to_order_one(tensor: torch.Tensor) -> float:
 
 
 def _is_vector(tensor: torch.Tensor) -> bool:
-    return sum(size > 1 for size in tensor.shape) < 2
+    """Return whether a tensor is one row, or a few long ones: gates that are compared with each other."""
+    sizes = sorted(size for size in tensor.shape if size > 1)
+    return len(sizes) < 2 or (len(sizes) == 2 and sizes[0] <= _FEW_ROWS and sizes[1] >= _LEAST_OF_FEW)
 
 
 def _rms_of(tensor: torch.Tensor) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -31,7 +31,7 @@ from ridgeline.tools.judge.worker.inputs.lifts import (
     near_their_rows,
 )
 from ridgeline.tools.judge.worker.inputs.moved_copies import with_copies
-from ridgeline.tools.judge.worker.inputs.near_identity import is_square, near_identity
+from ridgeline.tools.judge.worker.inputs.near_identity import is_square
 from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
 from ridgeline.tools.judge.worker.inputs.structure import in_order, range_of_whole
@@ -173,11 +173,11 @@ class SecretSource:
         """Return inputs times a factor; whole numbers, and what the reference takes as it is given, stay."""
         return tuple(t * factor if self._may_be_larger(i) else t for i, t in enumerate(inputs))
 
-    def near_identity(self, label: str, size: float, *, others: float) -> Tensors:
-        """Return the inputs, the square matrices among them near the identity's multiples, the others times a factor."""
+    def with_square(self, label: str, change: Callable[[torch.Tensor], torch.Tensor], *, others: float) -> Tensors:
+        """Return the inputs, the square matrices among them changed, the others times a factor."""
         inputs, square = self.nominal(label), self.square
         pairs = enumerate(zip(inputs, self.times(inputs, others), strict=True))
-        return tuple(near_identity(t, size) if i in square else other for i, (t, other) in pairs)
+        return tuple(change(t) if i in square else other for i, (t, other) in pairs)
 
     @property
     def square(self) -> tuple[int, ...]:

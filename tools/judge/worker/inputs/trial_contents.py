@@ -9,6 +9,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
+from ridgeline.tools.judge.worker.inputs.near_identity import near_identity, with_large_diagonals
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.inputs.transforms import (
     row_scaled,
@@ -27,6 +28,7 @@ from ridgeline.tools.records.trial_names import (
     GIVEN,
     INTEGERS,
     LARGE_BLOCKED,
+    LARGE_DIAGONALS,
     LARGE_INPUTS,
     LARGE_MATRICES,
     LARGE_VECTORS,
@@ -35,7 +37,6 @@ from ridgeline.tools.records.trial_names import (
     MOVED_COPY,
     MOVED_VECTORS,
     NEAR_IDENTITIES,
-    NEAR_IDENTITY,
     NEAR_ONE,
     NOMINAL,
     ORDER_ONE,
@@ -55,8 +56,10 @@ from ridgeline.tools.records.trial_names import (
 
 _LARGEST = 3.0
 """Size of the largest number of a vector of the trial `large_vectors`, times the trial's size."""
-_OTHERS = {NEAR_IDENTITY: 1.0, SMALL_NEAR_IDENTITY: 1 / 16}
-"""Size of all other arguments beside matrices near the identity, times their usual one."""
+_OTHERS = {SMALL_NEAR_IDENTITY: 1 / 16}
+"""Size of all other arguments beside square matrices, times their usual one."""
+_SHIFTS = 1 << 16
+"""Numbers of which one, less a multiple of a matrix's size, says how far its diagonal is shifted."""
 
 Drawn = tuple[Tensors, dict[str, torch.Tensor]]
 """Inputs, and parameters by name."""
@@ -138,8 +141,16 @@ class TrialContents:
         )
 
     def _near_identity(self, trial: str) -> Tensors:
-        """Return inputs whose square matrices are near a multiple of the identity, as near as the trial's size says."""
-        return self._source.near_identity(trial, self._source.sizes[trial], others=_OTHERS[trial])
+        """Return inputs of one of NEAR_IDENTITIES."""
+        return self._source.with_square(trial, self._change_of_square(trial), others=_OTHERS.get(trial, 1.0))
+
+    def _change_of_square(self, trial: str) -> Callable[[torch.Tensor], torch.Tensor]:
+        """Return what one of NEAR_IDENTITIES does to a square matrix, as far as the trial's size says."""
+        size = self._source.sizes[trial]
+        if trial == LARGE_DIAGONALS:
+            return functools.partial(with_large_diagonals, steps=size)
+        shift = self._source.rng(f"{trial}:shift").randrange(_SHIFTS) if trial == SMALL_NEAR_IDENTITY else 0
+        return functools.partial(near_identity, size=size, shift=shift)
 
     def _as_timed(self, label: str, to: SetKind | None = None) -> Tensors:
         """Return inputs made as those of a timed set, of a kind where one is given."""
@@ -168,7 +179,7 @@ class TrialContents:
             by = self._source.sizes[name]
             return weights.moved(name, by if name in RAISED else -by, vectors=name in MOVED_VECTORS)
         if name in NEAR_IDENTITIES:
-            return weights.near_identity(name, self._source.sizes[name], others=_OTHERS[name])
+            return weights.with_square(name, self._change_of_square(name), others=_OTHERS.get(name, 1.0))
         if name in (LARGE_MATRICES, LARGE_BLOCKED):
             return weights.enlarged(name, self._source.sizes[name])
         if name in (SMALL_PARAMETERS, SMALL_APART):

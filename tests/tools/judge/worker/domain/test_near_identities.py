@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from tests.tools.judge.worker.made import made, made_of
 
+from ridgeline.tools.judge.worker.domain.trial_sizes import slowest
 from ridgeline.tools.judge.worker.grading.compare import compare
-from ridgeline.tools.records.trial_names import NEAR_IDENTITIES, SMALL_NEAR_IDENTITY
+from ridgeline.tools.records.trial_names import LARGE_DIAGONALS, LARGE_VECTORS, NEAR_IDENTITIES, SMALL_NEAR_IDENTITY
 
 COUNTED = """
 import torch
@@ -134,4 +136,33 @@ def test_a_square_input_is_near_the_identity_too() -> None:
     found = made("x, a", "torch.randn(120, 32), torch.randn(32, 32) / 12", *body)
     assert SMALL_NEAR_IDENTITY in found.domain.names
     inputs = found.book.case(SMALL_NEAR_IDENTITY).inputs
-    assert float(inputs[1].diagonal().min()) > 0.5 and float(inputs[0].abs().max()) < 1
+    assert float(inputs[1].amax(1).min()) > 0.5 and float(inputs[0].abs().max()) < 1
+
+
+def test_a_softmax_of_small_logits_leaves_a_state_where_it_is_behind_large_diagonals() -> None:
+    source = COUNTED.replace("0.5 + torch.rand(16, 16)", "0.02 * torch.randn(16, 16)")
+    found = made_of(source.replace("self.counts / self.counts.sum(1, keepdim=True)", "self.counts.softmax(1)"))
+    case = found.book.case(LARGE_DIAGONALS)
+    assert float(case.parameters["counts"].softmax(1).diagonal().min()) > 0.9
+
+
+def test_logits_of_a_few_long_rows_that_are_compared_are_as_large_as_gates() -> None:
+    source = LAYER.replace("nn.Linear(64, 64)", "nn.Linear(64, 2, bias=False)")
+    body = "kept, new = self.layer.weight.softmax(0)\n        return kept * torch.tanh(x) + new * x"
+    found = made_of(source.replace("return self.layer(x)", body))
+    largest = float(found.book.case(LARGE_VECTORS).parameters["layer.weight"].abs().max())
+    assert largest == pytest.approx(6, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("moved", "expected"),
+    [
+        ({6: 3.0, 12: 2.8, 18: 0.5, 24: 0.05}, 12),
+        ({6: 1.0, 12: 2.0, 18: 3.0, 24: 4.0}, 24),
+        ({6: 1.0, 12: 1.9, 18: 0.0, 24: 1.0}, 24),
+    ],
+    ids=["saturated", "to the edge", "alike"],
+)
+def test_of_sizes_the_most_that_settles_about_as_late_as_any_is_taken(moved: dict[int, float], expected: int) -> None:
+    assert slowest(24, moved.__getitem__) == expected
+    assert slowest(1, float) == 1

@@ -100,3 +100,16 @@ def test_what_float64_does_not_show_the_rounding_of_keeps_its_limit(inputs: str,
         return output * (1 + 4 * torch.finfo(x.dtype).eps)
 
     assert judged.refused_in(otherwise) == []
+
+
+def test_what_is_moved_may_be_flushed_to_zero() -> None:
+    judged = Judged("x", "(30 * torch.randn(64, 512)).softmax(-1)", "return x.view(64, 256, 2).amax(-1)")
+    x = judged.book.case("nominal_0").inputs[0]
+    assert bool(((x > 0) & (x < torch.finfo(torch.float32).tiny)).any())
+
+    def flushed(x: torch.Tensor) -> torch.Tensor:
+        largest = x.view(64, 256, 2).amax(-1)
+        return torch.where(largest.abs() < torch.finfo(torch.float32).tiny, 0.0, largest)
+
+    assert judged.refused_in(flushed) == []
+    assert "nominal_0" in judged.refused_in(lambda x: flushed(x) * (1 + 2.0**-18))

@@ -5,21 +5,77 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ridgeline.tools.judge.worker.inputs.near_identity import is_square, may_be_near_identity, near_identity
+from ridgeline.tools.judge.worker.inputs.near_identity import (
+    axes_of,
+    is_square,
+    near_identity,
+    with_diagonals_of,
+    with_large_diagonals,
+)
 
 
 @pytest.mark.parametrize(
-    ("shape", "is_one"),
-    [((8, 8), True), ((3, 8, 8), True), ((4, 4), True), ((32, 8), False), ((8, 32), False)],
+    ("shape", "axes", "is_one"),
+    [
+        ((8, 8), (0, 1), True),
+        ((3, 3), (0, 1), True),
+        ((3, 8, 8), (1, 2), True),
+        ((8, 8, 8), (1, 2), True),
+        ((16, 8, 16), (0, 2), True),
+        ((32, 8), (0, 1), False),
+        ((2, 8, 32), (1, 2), False),
+        ((2, 4, 8, 8), (2, 3), False),
+        ((64, 64, 3, 3), (0, 1), False),
+    ],
 )
-def test_one_square_matrix_or_up_to_four_beside_each_other(shape: tuple[int, ...], is_one: bool) -> None:
-    assert may_be_near_identity(torch.Size(shape))
-    assert is_square(torch.Size(shape)) is is_one
+def test_one_square_matrix_or_up_to_four_beside_each_other(
+    shape: tuple[int, ...], axes: tuple[int, int], is_one: bool
+) -> None:
+    assert axes_of(torch.Size(shape)) == axes
+    assert is_square(torch.Size(shape)) is is_one, "of an input"
 
 
-@pytest.mark.parametrize("shape", [(8,), (3, 3), (12, 8), (40, 8), (2, 2, 8, 8), ()])
+@pytest.mark.parametrize("shape", [(8,), (12, 8), (40, 8), (3, 6), (64, 32, 3, 3), (2, 2, 2, 8, 8), ()])
 def test_no_filter_and_no_other_shape(shape: tuple[int, ...]) -> None:
-    assert not may_be_near_identity(torch.Size(shape))
+    assert axes_of(torch.Size(shape)) is None
+
+
+def test_states_and_next_states_may_lie_on_either_side_of_actions() -> None:
+    near = near_identity(0.5 + torch.rand(16, 8, 16, generator=torch.Generator().manual_seed(1)), 64.0)
+    for action in near.unbind(1):
+        assert torch.equal(action.diagonal(), torch.full((16,), 16.0))
+
+
+def test_a_state_goes_on_to_another_one_where_the_diagonal_is_shifted() -> None:
+    matrix = torch.randn(8, 8, generator=torch.Generator().manual_seed(1))
+    near = near_identity(matrix, 4.0, shift=8 * 5 + 3)
+    assert torch.equal(near[torch.arange(8), (torch.arange(8) + 3) % 8], torch.full((8,), 0.75))
+    symmetric, triangular = matrix + matrix.mT, matrix.tril()
+    assert torch.equal(near_identity(symmetric, 4.0, shift=3), near_identity(symmetric, 4.0))
+    assert torch.equal(near_identity(triangular, 4.0, shift=3), near_identity(triangular, 4.0))
+
+
+def test_zeros_that_are_structure_stay_on_a_diagonal_too() -> None:
+    near = near_identity(torch.ones(8, 8).tril(-1), 4.0)
+    assert not bool(near.diagonal().any())
+
+
+def test_large_diagonals_stand_among_usual_numbers() -> None:
+    matrix = torch.randn(8, 8, generator=torch.Generator().manual_seed(1))
+    large = with_large_diagonals(matrix, 24.0)
+    assert torch.equal(large.diagonal(), torch.full((8,), 12.0))
+    others = ~torch.eye(8, dtype=torch.bool)
+    assert torch.equal(large[others], matrix[others])
+    positive = matrix.abs() + 0.5
+    usual = near_identity(positive, 2.0).diagonal()
+    assert torch.equal(with_large_diagonals(positive, 20.0).diagonal(), 1024 * usual)
+
+
+def test_diagonals_stay_where_other_numbers_move() -> None:
+    near = near_identity(torch.randn(8, 8, generator=torch.Generator().manual_seed(1)), 256.0)
+    kept = with_diagonals_of(near, near * (1 - 2.0**-10))
+    assert torch.equal(kept.diagonal(), near.diagonal())
+    assert int((kept == near).sum()) == 8
 
 
 def test_a_state_stays_as_large_under_a_matrix_of_either_sign() -> None:
@@ -44,8 +100,3 @@ def test_matrices_beside_each_other_have_a_diagonal_each() -> None:
         assert torch.equal(block.diagonal(), torch.full((8,), 0.75))
     for block in near_identity(matrix.mT.contiguous(), 4.0).unflatten(2, (4, 8)).movedim(2, 0).flatten(0, 1):
         assert torch.equal(block.diagonal(), torch.full((8,), 0.75))
-
-
-def test_zeros_stay_beside_the_diagonal() -> None:
-    near = near_identity(torch.zeros(8, 8), 4.0)
-    assert torch.equal(near, 0.75 * torch.eye(8))

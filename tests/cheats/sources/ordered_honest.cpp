@@ -1,0 +1,2 @@
+// Honest.
+void run(SIGNATURE) { sort(keys, 32, out); }
