@@ -219,7 +219,7 @@ class SizedTrials:
             else:
                 taken = steps
             steps = (taken + refused) // 2
-        return slowest(taken, functools.partial(self._moved_at, trial)) if trial in SATURATING else taken
+        return slowest(taken, functools.partial(self._moved_at, trial)) if taken and trial in SATURATING else taken
 
     def _moved_at(self, trial: str, steps: int) -> float:
         """Return by what part of itself other last bits move the output of a trial of this size; 0 where it is refused."""

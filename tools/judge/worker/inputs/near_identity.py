@@ -12,6 +12,7 @@ import math
 
 import torch
 
+from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric
 
 _LEAST_BLOCK = 4
@@ -22,6 +23,8 @@ _MOST_BLOCKS = 4
 """Square matrices that may lie beside each other in one: those of an LSTM's gates do."""
 _BITS = 2.0**-12
 """Multiples of this are what diagonals are set to."""
+_LARGEST_POWER = 1000
+"""Of two, in a diagonal: Python's float ends at 2^1024."""
 
 Axes = tuple[int, int]
 """The two dimensions of a tensor between which a matrix maps."""
@@ -74,12 +77,13 @@ def _with_diagonals(
     tensor: torch.Tensor, shift: int, *, of_either_sign: float, times_a_sum: float, others: float
 ) -> torch.Tensor:
     axes = axes_of(tensor.shape)
-    if axes is None:
-        return tensor
+    if axes is None or not tensor.numel() or not is_finite(tensor):
+        return tensor  # empty, or a mask of infinities
     mean, least = float(tensor.double().mean()), min(tensor.shape[axis] for axis in axes)
     is_of_one_sign = bool(mean) and not bool((tensor * math.copysign(1.0, mean) < 0).any())
-    row_sum = 2.0 ** round(math.log2(abs(mean) * least)) if is_of_one_sign else 0.0
-    diagonal = math.copysign(times_a_sum * row_sum, mean) if is_of_one_sign else of_either_sign
+    row_sum = 2.0 ** min(round(math.log2(abs(mean) * least)), _LARGEST_POWER) if is_of_one_sign else 0.0
+    row_sum = min(times_a_sum * row_sum, torch.finfo(tensor.dtype).max)
+    diagonal = math.copysign(row_sum, mean) if is_of_one_sign else of_either_sign
     has_zeros = has_structural_zeros(tensor)
     places = _diagonal(tensor, axes, 0 if has_zeros or is_symmetric(tensor) else shift % least)
     if has_zeros:

@@ -166,3 +166,13 @@ def test_logits_of_a_few_long_rows_that_are_compared_are_as_large_as_gates() -> 
 def test_of_sizes_the_most_that_settles_about_as_late_as_any_is_taken(moved: dict[int, float], expected: int) -> None:
     assert slowest(24, moved.__getitem__) == expected
     assert slowest(1, float) == 1
+
+
+def test_a_square_mask_of_infinities_and_numbers_near_the_end_of_a_type_are_no_fault() -> None:
+    mask = "torch.full((64, 64), -torch.inf).triu(1)"
+    masked = made("x, m", f"torch.randn(64, 64), {mask}", "return (torch.tanh(x @ x.mT) + m).softmax(-1)")
+    assert set(NEAR_IDENTITIES) & set(masked.domain.names)
+    for name in set(NEAR_IDENTITIES) & set(masked.domain.names):
+        assert torch.equal(masked.book.case(name).inputs[1].isinf(), torch.ones(64, 64).triu(1).bool())
+    large = made("x, m", "torch.randn(8, 64), 1e38 * (1 + torch.rand(64, 64))", "return torch.tanh(x @ (m / 1e38))")
+    assert large.domain.names

@@ -100,3 +100,21 @@ def test_matrices_beside_each_other_have_a_diagonal_each() -> None:
         assert torch.equal(block.diagonal(), torch.full((8,), 0.75))
     for block in near_identity(matrix.mT.contiguous(), 4.0).unflatten(2, (4, 8)).movedim(2, 0).flatten(0, 1):
         assert torch.equal(block.diagonal(), torch.full((8,), 0.75))
+
+
+def test_a_mask_of_infinities_stays_as_it_is() -> None:
+    mask = torch.full((8, 8), -torch.inf).triu(1)
+    assert near_identity(mask, 4.0) is mask and with_large_diagonals(mask, 24.0) is mask
+
+
+def test_nothing_is_made_of_an_empty_tensor() -> None:
+    assert near_identity(torch.empty(8, 8, 0), 4.0).shape == (8, 8, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_no_diagonal_is_beyond_its_type(dtype: torch.dtype) -> None:
+    largest = torch.finfo(dtype).max
+    matrix = torch.full((64, 64), largest / 4096, dtype=dtype)
+    large = with_large_diagonals(matrix, 24.0)
+    assert bool(torch.isfinite(large).all()) and float(large.max()) >= float(matrix.max())
+    assert dtype is torch.float64 or float(large.max()) == largest
