@@ -246,7 +246,7 @@ TRICKS: tuple[Trick, ...] = (
           c("opens_its_inputs", harmless())),
     trick(G.FURTHER, "sleeping threads work between the pause and the request",
           "the clock starts before the process goes on; a third of the sets is never asked for",
-          c("works_between_requests", untrusted(R.BACKGROUND_WORK, R.WORKED_AHEAD, stage=TIME))),
+          c("works_between_requests", untrusted(R.BACKGROUND_WORK, R.WORKED_AHEAD, R.TIMED_OUTPUT_WRONG, stage=TIME))),
     trick(G.FURTHER, "results mixed from two others, where the reference is linear", "a weight for each element of each set",
           c("linear_mixes_results", gainless("linear_honest"))),
     trick(G.FURTHER, "commands that wait on the GPU for the next block's contents",
