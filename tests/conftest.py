@@ -35,6 +35,7 @@ from ridgeline.tools.sandbox.sandbox import Sandbox, Tier, probe_sandbox, reason
 from tests.candidates import candidate_of
 from tests.descriptions import description_of
 from tests.first_cases import FirstCases
+from tests.judged_again import JudgedAgain
 from tests.marked_files import MarkedFiles
 from tests.originals import hold_originals
 from tests.rewritten import rewrite_own_share
@@ -55,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ConfinedStarts())
     config.pluginmanager.register(MarkedFiles(config.option.markexpr))
     config.pluginmanager.register(FirstCases())
+    config.pluginmanager.register(JudgedAgain())
     gc.disable()  # until all is collected, most of which stays: a fifth of the time that it takes
     _lock_devices_alone(config)
     _share_the_machine(config)

@@ -35,6 +35,10 @@ def page() -> str:
         "- *No gain*: the candidate is timed, and is no faster than the honest one.",
         "- **Accepted**: the judge does not find it; the row says what it gains.",
         "",
+        "A judge's secrets are drawn by chance, and a few of these rely on chance too: now and then one judge says something",
+        "else. Then three fresh ones decide, as for a certificate, and two of them must end it as the row says. The run names",
+        "such a case at its end (`judged again`).",
+        "",
         "`tests/cheats/catalogue.py` makes the tables; a test keeps page and catalogue equal.",
     ]
     for group in Group:

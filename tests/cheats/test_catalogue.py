@@ -19,6 +19,7 @@ from ridgeline.tools.records.results import Build, Timing
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
 from ridgeline.tools.sandbox.sandbox import Tier
 from tests.conftest import TIERS
+from tests.judged_again import JUDGED_AGAIN, Record
 
 from . import catalogue
 from .catalogue import CATALOGUE, cases
@@ -127,18 +128,19 @@ def _source(name: str) -> str:
 
 
 @pytest.mark.parametrize("case", _parameters(CASES))
-def test_judge_ends_it_as_the_table_says(court: Court, case: Case) -> None:
+def test_judge_ends_it_as_the_table_says(court: Court, case: Case, record_property: Record) -> None:
     """A problem's cases follow each other: its judge starts once."""
     if case.is_to_gain_nothing:
         gain = gains_nothing(court.timed, case.name, case.end.control)
         assert gain is None, gain
         return
     try:
-        found = court.timed_honestly(case.name) if case.end.control else court.judge(case.name, case.end.stage)
+        found, again = (court.timed_honestly(case.name), "") if case.end.control else court.end_of(case)
     except MachineBusyError as busy:  # other programs were at work, whatever it tries: no verdict
         pytest.skip(str(busy))
     if found.status is Status.OK and court.sandbox.tier is Tier.LANDLOCK and case.name == "disk_bomb":
         return  # there it has no folder that it could fill
+    record_property(JUDGED_AGAIN, again)
     _assert_right_reason(found, case)
 
 
@@ -156,7 +158,7 @@ def test_a_control_that_is_slow_to_time_is_right(court: Court, case: Case) -> No
 
 
 def _assert_right_reason(found: Found, case: Case) -> None:
-    assert case.end.is_met(found.status, found.reason_code), found
+    assert case.is_end(found), found
     assert case.end.status is Status.OK or found.reason
     if isinstance(found, Timing):
         assert (case.end.label is Label.VENDOR_LIBRARY) == (Label.VENDOR_LIBRARY in found.labels), found

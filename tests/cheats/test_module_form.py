@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.records.vocabulary import Interface, Status
+from tests.judged_again import JUDGED_AGAIN, Record
 
 from .catalogue import cases
 from .court import HERE, Court, gains_nothing
@@ -46,9 +47,10 @@ def court() -> Iterator[Court]:
 
 
 @pytest.mark.parametrize("case", JUDGED, ids=lambda c: c.name)
-def test_judge_gives_the_right_reason(court: Court, case: Case) -> None:
-    found = court.timed_honestly(case.name) if case.end.control else court.judge(case.name, case.end.stage)
-    assert case.end.is_met(found.status, found.reason_code), found
+def test_judge_gives_the_right_reason(court: Court, case: Case, record_property: Record) -> None:
+    found, again = (court.timed_honestly(case.name), "") if case.end.control else court.end_of(case)
+    record_property(JUDGED_AGAIN, again)
+    assert case.is_end(found), found
     assert case.end.status is Status.OK or found.reason
 
 

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.records.results import Build, Verdict
+from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import Interface, Status
+from tests.judged_again import JUDGED_AGAIN, Record
 
 from .catalogue import cases
-from .court import Court, asked_of
+from .court import Court, Found, asked_of
 from .trick import Case, Form, Stage
 
 CASES = cases(Form.TORCH)
@@ -61,22 +62,18 @@ def court(torch_extension: Path, hosts: Path, graphs: Path) -> Iterator[Court]:
 
 
 @pytest.fixture(scope="module")
-def verdicts(torch_extension: Path, hosts: Path, graphs: Path, request: pytest.FixtureRequest) -> dict[str, Verdict]:
+def ends(
+    torch_extension: Path, hosts: Path, graphs: Path, request: pytest.FixtureRequest
+) -> dict[str, tuple[Found, str]]:
     """Judge all that were asked for at once."""
     chosen = [case for case in asked_of(request.session, CASES) if case not in TIMED]
 
-    def judge(side: int) -> list[tuple[str, Verdict]]:
+    def judge(side: int) -> list[tuple[str, tuple[Found, str]]]:
         with _opened(torch_extension, hosts, graphs, chosen[side::SIDES]) as court:
-            return [(case.name, _verdict(court, case)) for case in chosen[side::SIDES]]
+            return [(case.name, court.end_of(case)) for case in chosen[side::SIDES]]
 
     with ThreadPoolExecutor(SIDES) as pool:
         return dict(pair for pairs in pool.map(judge, range(SIDES)) for pair in pairs)
-
-
-def _verdict(court: Court, case: Case) -> Verdict:
-    found = court.verify(case.name)
-    assert isinstance(found, Verdict)
-    return found
 
 
 def _add_copy(court: Court, library: Path, name: str) -> None:
@@ -91,9 +88,10 @@ def _add_copy(court: Court, library: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("case", PARAMETERS)
-def test_judge_gives_the_right_reason(verdicts: dict[str, Verdict], case: Case) -> None:
-    found = verdicts[case.name]
-    assert case.end.is_met(found.status, found.reason_code), found
+def test_judge_gives_the_right_reason(ends: dict[str, tuple[Found, str]], case: Case, record_property: Record) -> None:
+    found, again = ends[case.name]
+    record_property(JUDGED_AGAIN, again)
+    assert case.is_end(found), found
     assert case.end.status is Status.OK or found.reason
 
 
@@ -106,7 +104,8 @@ def test_an_honest_extension_is_timed(court: Court, case: Case) -> None:
 
 @pytest.mark.timing
 @pytest.mark.parametrize("case", TIMED, ids=lambda c: c.name)
-def test_an_extension_that_cheats_when_it_is_timed_is_found(court: Court, case: Case) -> None:
-    found = court.judge(case.name, case.end.stage)
-    assert case.end.is_met(found.status, found.reason_code), found
+def test_an_extension_that_cheats_when_it_is_timed_is_found(court: Court, case: Case, record_property: Record) -> None:
+    found, again = court.end_of(case)
+    record_property(JUDGED_AGAIN, again)
+    assert case.is_end(found), found
     assert found.reason

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ridgeline.tools.records.results import StepResult
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
 
 R, S = ReasonCode, Status
@@ -78,6 +79,10 @@ class Case:
     name: str
     end: End
     where: str = ""  # the test that tries it, when it is not one beside this table
+
+    def is_end(self, found: StepResult) -> bool:
+        """Return whether it ended as it must."""
+        return self.end.is_met(found.status, found.reason_code)
 
     @property
     def is_to_gain_nothing(self) -> bool:
