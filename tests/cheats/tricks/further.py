@@ -31,7 +31,7 @@ _CAUGHT_WHEN_TIMED = (R.STALE_OUTPUT, R.PRECISION_TOO_LOW, R.TIMED_OUTPUT_WRONG,
 # fmt: off
 TRICKS: tuple[Trick, ...] = (
     trick(G.FURTHER, "what was made of the weights is kept while a few of their elements stay",
-          "the trial `tweaked_1` changes one secret row of every parameter, at the same address",
+          "the trials `tweaked_1` and `tweaked_2` change one secret row of every parameter, or number, at the same address",
           c("weights_by_fingerprint", wrong(R.WRONG_VALUES, R.PRECISION_TOO_LOW, R.STALE_OUTPUT))),
     trick(G.FURTHER, "the last result alone is kept while the input stays, whatever the weights are, or a sample of both stays",
           "right before a trial that differs in little a call has the contents from which it differs, at the same address",

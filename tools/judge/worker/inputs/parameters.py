@@ -17,6 +17,7 @@ import torch
 from ridgeline.tools.judge.worker.inputs.near_identity import axes_of
 from ridgeline.tools.judge.worker.inputs.parameter_ways import (
     RANDOM,
+    Change,
     ParameterWay,
     has_fragile_structure,
     ways_after_random,
@@ -202,11 +203,16 @@ class ParameterSource:
 
     def with_slices(self, values: Mapping[str, torch.Tensor], label: str) -> Values:
         """Return the values with one secret row of each changed, one element where there are no rows."""
-        generator = self._generator(label + ":parameter rows")
-        others = self.random(label)
-        return {
-            n: self._ways[n][0].with_slice(t, others[n], generator) if n in self._ways else t for n, t in values.items()
-        }
+        return self._changed(values, label, lambda way: way.with_slice)
+
+    def with_elements(self, values: Mapping[str, torch.Tensor], label: str) -> Values:
+        """Return the values with one secret element of each moved far, where its way allows it."""
+        return self._changed(values, label, lambda way: way.with_element)
+
+    def _changed(self, values: Mapping[str, torch.Tensor], label: str, by: Callable[[ParameterWay], Change]) -> Values:
+        generator, others = self._generator(label + ":parameter rows"), self.random(label)
+        ways = self._ways
+        return {n: by(ways[n][0])(t, others[n], generator) if n in ways else t for n, t in values.items()}
 
     def with_one_place(self, name: str, tensor: torch.Tensor, other: torch.Tensor, label: str) -> torch.Tensor:
         """Return a tensor with one secret row of `other`, or with one element changed: far, where its way allows it."""

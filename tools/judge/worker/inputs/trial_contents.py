@@ -169,10 +169,12 @@ class TrialContents:
         return self._source.parameters_with_signs(values, trial_of(name), self.changes.signed[name], label)
 
     def _parameters_of(self, name: str) -> dict[str, torch.Tensor]:
-        """Return a trial's parameters; those of `tweaked_1` differ from `nominal_1`'s in a row of each."""
+        """Return a trial's parameters; those of `tweaked_1` and `tweaked_2` differ from `nominal_1`'s in a row, or a number."""
         weights = self._source.weights
         if name == TWEAKED[1]:
             return weights.with_slices(self.parameters(NOMINAL[1]), name)
+        if name == TWEAKED[2]:
+            return weights.with_elements(self.parameters(NOMINAL[1]), name)
         if name == ORDER_ONE:
             return weights.of_order_one(name)
         if name in MOVED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.tools.judge.worker.made import made_of
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs import source as judge_inputs
@@ -19,6 +20,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
 )
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.records.trial_names import TWEAKED
 
 REFERENCE = """
 import torch
@@ -135,6 +137,17 @@ def test_tweaked_parameters_differ_in_one_row_each() -> None:
     tweaked = secret.weights.with_slices(base, "tweaked_1")
     assert int((base["layer.weight"] != tweaked["layer.weight"]).any(dim=1).sum()) == 1
     assert int((base["layer.bias"] != tweaked["layer.bias"]).sum()) == 1
+
+
+def test_tweaked_trials_change_a_row_of_each_parameter_and_a_number_of_each() -> None:
+    source = REFERENCE.format(names="x", body="self.layer(x)", inputs="torch.randn(4, 64)")
+    contents = made_of(source.replace("    def forward", LAYER)).book.contents
+    given, none, row, number = (contents.at_hand(trial)[1] for trial in ("nominal_1", *TWEAKED))
+    differing = [
+        [int((given[name] != changed[name]).sum()) for name in ("layer.weight", "layer.bias")]
+        for changed in (none, row, number)
+    ]
+    assert differing == [[0, 0], [64, 1], [1, 1]]
 
 
 def test_a_changed_input_is_noticed() -> None:
