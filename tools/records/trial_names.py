@@ -60,6 +60,11 @@ SMALL_NEAR_IDENTITY = "small_near_identity"
 LARGE_DIAGONALS = "large_diagonals"
 """The trial whose square matrices have diagonals as large as goes, and keep their other numbers."""
 NEAR_IDENTITIES = (NEAR_IDENTITY, SMALL_NEAR_IDENTITY, LARGE_DIAGONALS)
+BANDED, BANDED_HIGH = "banded", "banded_high"
+"""The trials whose square matrices have less, and more, than usual beyond the diagonal and its neighbours: steps of a walk, and
+of the shortest one, lead along a line."""
+BANDS = (BANDED, BANDED_HIGH)
+OF_SQUARES = (*NEAR_IDENTITIES, *BANDS)
 RAISED_MATRICES, LOWERED_MATRICES = "raised_matrices", "lowered_matrices"
 """The trials whose matrices, parameters and buffers of either sign, are moved to one side as a whole, as far as that goes."""
 RAISED_VECTORS, LOWERED_VECTORS = "raised_vectors", "lowered_vectors"
@@ -90,7 +95,7 @@ SIZED = (
     SMALL_SCALARS,
     SMALL_APART,
     LARGE_BLOCKED,
-    *NEAR_IDENTITIES,
+    *OF_SQUARES,
     *MOVED,
     *UNEVEN,
     *QUIET,

@@ -44,8 +44,8 @@ from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import moved_in_type
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
 from ridgeline.tools.judge.worker.inputs.held import with_held_of
-from ridgeline.tools.judge.worker.inputs.near_identity import with_diagonals_of
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.inputs.square_matrices import with_diagonals_of
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.records.trial_names import (
@@ -59,6 +59,7 @@ from ridgeline.tools.records.trial_names import (
     MOVED_VECTORS,
     NEAR_IDENTITIES,
     NOMINAL,
+    OF_SQUARES,
     QUIET,
     RAISED,
     SCALARS,
@@ -178,7 +179,7 @@ class SizedTrials:
             return len(self._uneven.shares) > 1
         if trial in HELD:
             return trial in self._source.held
-        if trial in NEAR_IDENTITIES:
+        if trial in OF_SQUARES:
             return bool(weights.square or self._source.square)
         if trial in (*OF_INPUTS, *SILENT):
             return bool(self._source.may_be_larger)
@@ -193,7 +194,7 @@ class SizedTrials:
         """Return whether nothing is to be seen of other sizes; moved weights that merely scale the output show nothing else."""
         if trial in (*QUIET, *UNEVEN):
             return False
-        if trial in NEAR_IDENTITIES:  # shares of a row's sum are the same at any size
+        if trial in OF_SQUARES:  # shares of a row's sum are the same at any size
             kinds = [LARGE_MATRICES] * bool(self._source.weights.square) + [LARGE_INPUTS] * bool(self._source.square)
             return all(self._nothing_of(kind) is Likeness.SCALED for kind in kinds)
         if trial not in MOVED:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from ridgeline.tools.judge.worker.call_form import Scalar
 from ridgeline.tools.records.trial_names import (
     APART,
+    BANDS,
     BLOCKED,
     LARGE_BLOCKED,
     LARGE_DIAGONALS,
@@ -42,6 +43,7 @@ MOST_STEPS = {
     LARGE_BLOCKED: 24,  # 8 times as large
     NEAR_IDENTITY: 8,  # 256: `_NEAR_STEPS_OF_TWO`
     SMALL_NEAR_IDENTITY: 8,
+    **dict.fromkeys(BANDS, 8),
     LARGE_DIAGONALS: 24,  # 12, or 4096 times the sum of a row
     **dict.fromkeys(MOVED, 24),  # `_FURTHEST` in equal steps
     **dict.fromkeys(UNEVEN, 48),  # 64 times as large, or a 64th: two would be 8 times and an 8th
@@ -53,7 +55,7 @@ Larger sizes would ask an honest kernel for what float32 does not hold: a gate o
 _FURTHEST = 5.0
 """What is added with the most steps of a trial of MOVED: all gates are moved, not single ones."""
 _SILENT_STEPS_OF_TWO = 2
-_NEAR = (NEAR_IDENTITY, SMALL_NEAR_IDENTITY)
+_BY_TWOS = (NEAR_IDENTITY, SMALL_NEAR_IDENTITY, *BANDS)
 _NEAR_STEPS_OF_TWO = 1  # numbers beside a diagonal over a power of two: the diagonal has few bits
 OF_INPUTS = (LARGE_INPUTS, SMALL_INPUTS)
 ALIKE = (
@@ -86,7 +88,7 @@ def size_of(trial: str, steps: int) -> float:
         return float(steps)
     if trial in MOVED:
         return _FURTHEST * steps / MOST_STEPS[trial]
-    of_two = _SILENT_STEPS_OF_TWO if trial in QUIET else _NEAR_STEPS_OF_TWO if trial in _NEAR else _STEPS_OF_TWO
+    of_two = _SILENT_STEPS_OF_TWO if trial in QUIET else _NEAR_STEPS_OF_TWO if trial in _BY_TWOS else _STEPS_OF_TWO
     return float(2.0 ** (steps / of_two))
 
 

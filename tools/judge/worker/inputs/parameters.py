@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.near_identity import axes_of
 from ridgeline.tools.judge.worker.inputs.parameter_ways import (
     RANDOM,
     Change,
@@ -24,6 +23,7 @@ from ridgeline.tools.judge.worker.inputs.parameter_ways import (
     ways_at_first,
 )
 from ridgeline.tools.judge.worker.inputs.signs import have_one_sign
+from ridgeline.tools.judge.worker.inputs.square_matrices import axes_of
 from ridgeline.tools.judge.worker.inputs.structure import in_order, order_of
 
 SMALL = 0.02

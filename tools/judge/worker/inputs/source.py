@@ -31,9 +31,9 @@ from ridgeline.tools.judge.worker.inputs.lifts import (
     near_their_rows,
 )
 from ridgeline.tools.judge.worker.inputs.moved_copies import with_copies
-from ridgeline.tools.judge.worker.inputs.near_identity import is_square
 from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
+from ridgeline.tools.judge.worker.inputs.square_matrices import is_square
 from ridgeline.tools.judge.worker.inputs.structure import in_order, range_of_whole
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
     OFFSETS,

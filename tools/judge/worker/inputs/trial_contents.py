@@ -9,8 +9,8 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
-from ridgeline.tools.judge.worker.inputs.near_identity import near_identity, with_large_diagonals
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
+from ridgeline.tools.judge.worker.inputs.square_matrices import near_identity, with_band, with_large_diagonals
 from ridgeline.tools.judge.worker.inputs.transforms import (
     row_scaled,
     shifted,
@@ -22,6 +22,8 @@ from ridgeline.tools.judge.worker.inputs.trial_changes import Share, TrialChange
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.records.trial_names import (
     APART,
+    BANDED_HIGH,
+    BANDS,
     BLOCKED,
     CROWDS,
     FEW_OUTLIERS,
@@ -36,9 +38,9 @@ from ridgeline.tools.records.trial_names import (
     MOVED,
     MOVED_COPY,
     MOVED_VECTORS,
-    NEAR_IDENTITIES,
     NEAR_ONE,
     NOMINAL,
+    OF_SQUARES,
     ORDER_ONE,
     OUTLIERS,
     QUIET,
@@ -101,7 +103,7 @@ class TrialContents:
             MOVED_COPY: self._source.moved_copies,
             LARGE_INPUTS: lambda label: self._source.times(self._source.nominal(label), self._source.sizes[label]),
             SMALL_INPUTS: lambda label: self._source.times(self._source.nominal(label), 1 / self._source.sizes[label]),
-            **dict.fromkeys(NEAR_IDENTITIES, self._near_identity),
+            **dict.fromkeys(OF_SQUARES, self._with_other_squares),
             **{trial: functools.partial(self._source.silent, trial=trial) for trial in QUIET},
             INTEGERS: lambda label: transformed(whole_numbers, label),
             OUTLIERS: lambda label: transformed(with_outliers, label),
@@ -140,13 +142,15 @@ class TrialContents:
             {n: values[n] if n in chosen else t for n, t in parameters.items()},
         )
 
-    def _near_identity(self, trial: str) -> Tensors:
-        """Return inputs of one of NEAR_IDENTITIES."""
+    def _with_other_squares(self, trial: str) -> Tensors:
+        """Return inputs of one of OF_SQUARES."""
         return self._source.with_square(trial, self._change_of_square(trial), others=_OTHERS.get(trial, 1.0))
 
     def _change_of_square(self, trial: str) -> Callable[[torch.Tensor], torch.Tensor]:
-        """Return what one of NEAR_IDENTITIES does to a square matrix, as far as the trial's size says."""
+        """Return what one of OF_SQUARES does to a square matrix, as far as the trial's size says."""
         size = self._source.sizes[trial]
+        if trial in BANDS:
+            return functools.partial(with_band, size=size, is_high=trial == BANDED_HIGH)
         if trial == LARGE_DIAGONALS:
             return functools.partial(with_large_diagonals, steps=size)
         shift = self._source.rng(f"{trial}:shift").randrange(_SHIFTS) if trial == SMALL_NEAR_IDENTITY else 0
@@ -180,7 +184,7 @@ class TrialContents:
         if name in MOVED:
             by = self._source.sizes[name]
             return weights.moved(name, by if name in RAISED else -by, vectors=name in MOVED_VECTORS)
-        if name in NEAR_IDENTITIES:
+        if name in OF_SQUARES:
             return weights.with_square(name, self._change_of_square(name), others=_OTHERS.get(name, 1.0))
         if name in (LARGE_MATRICES, LARGE_BLOCKED):
             return weights.enlarged(name, self._source.sizes[name])

@@ -23,8 +23,8 @@ from ridgeline.tools.records.trial_names import (
     MOVED,
     MOVED_MATRICES,
     MOVED_VECTORS,
-    NEAR_IDENTITIES,
     NOMINAL,
+    OF_SQUARES,
     QUIET,
     RAISED_MATRICES,
     RAISED_VECTORS,
@@ -140,7 +140,7 @@ def test_parameters_of_both_signs_are_not_made_small() -> None:
 def test_an_iteration_that_an_input_leads_has_that_input_large() -> None:
     body = ("z = torch.zeros_like(x)", f"for _ in range({ROUNDS}):", "    z = torch.tanh(z @ w + x)", "return z")
     found = made("x, w", "torch.randn(32, 64), torch.randn(64, 64) / 16", *body)
-    assert large(found) == {LARGE_INPUTS, SMALL_INPUTS, *NEAR_IDENTITIES}
+    assert large(found) == {LARGE_INPUTS, SMALL_INPUTS, *OF_SQUARES}
     case = found.book.case(LARGE_INPUTS)
     x, w = (t.double() for t in case.inputs)
     z = torch.zeros_like(x)
@@ -324,7 +324,7 @@ def test_only_floating_inputs_are_large_and_each_trial_has_its_own() -> None:
     inputs, _ = contents.of(LARGE_INPUTS)
     assert bool((inputs[1] < 9).all()) and float(inputs[0].std()) > 7
     network = module(*NETWORK)
-    of_weights = {LARGE_MATRICES, LARGE_VECTORS, LARGE_BLOCKED, *NEAR_IDENTITIES, *MOVED}
+    of_weights = {LARGE_MATRICES, LARGE_VECTORS, LARGE_BLOCKED, *OF_SQUARES, *MOVED}
     assert large(network) == {LARGE_INPUTS, SMALL_INPUTS, *of_weights}
     usual = network.source.weights.random("nominal_0")
     (_, matrices), (_, vectors) = map(network.book.contents.of, (LARGE_MATRICES, LARGE_VECTORS))

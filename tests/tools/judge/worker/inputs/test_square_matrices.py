@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ridgeline.tools.judge.worker.inputs.near_identity import (
+from ridgeline.tools.judge.worker.inputs.square_matrices import (
     axes_of,
     is_square,
     near_identity,
+    with_band,
     with_diagonals_of,
     with_large_diagonals,
 )
@@ -118,3 +119,32 @@ def test_no_diagonal_is_beyond_its_type(dtype: torch.dtype) -> None:
     large = with_large_diagonals(matrix, 24.0)
     assert bool(torch.isfinite(large).all()) and float(large.max()) >= float(matrix.max())
     assert dtype is torch.float64 or float(large.max()) == largest
+
+
+def _beyond(rows: int) -> torch.Tensor:
+    return torch.ones(rows, rows).triu(2).bool() | torch.ones(rows, rows).tril(-2).bool()
+
+
+@pytest.mark.parametrize("is_high", [False, True])
+def test_numbers_beyond_neighbours_of_a_diagonal_are_moved_to_one_side(is_high: bool) -> None:
+    generator = torch.Generator().manual_seed(1)
+    for matrix in (torch.randn(16, 16, generator=generator), 0.5 + torch.rand(16, 16, generator=generator)):
+        banded, far = with_band(matrix, 64.0, is_high=is_high), _beyond(16)
+        assert torch.equal(banded[~far], matrix[~far])
+        above, below = (banded, matrix) if is_high else (matrix, banded)
+        assert float((above - below)[far].min()) > 0
+        assert torch.equal(
+            with_band(matrix + matrix.mT, 64.0, is_high=is_high).mT,
+            with_band(matrix + matrix.mT, 64.0, is_high=is_high),
+        )
+
+
+def test_matrices_beside_each_other_have_a_band_each() -> None:
+    banded = with_band(torch.ones(8, 24), 4.0, is_high=False)
+    for matrix in banded.split(8, dim=1):
+        assert torch.equal(matrix == 1, ~_beyond(8))
+
+
+def test_zeros_that_are_structure_stay_beyond_a_band_and_no_number_leaves_its_type() -> None:
+    assert torch.equal(with_band(torch.ones(8, 8).tril(), 4.0, is_high=True).triu(1), torch.zeros(8, 8))
+    assert bool(with_band(torch.full((8, 8), 3e38), 256.0, is_high=True).isfinite().all())

@@ -1,8 +1,8 @@
-"""Square matrices near a multiple of the identity: what a recurrence multiplies by them stays for many steps.
+"""Square matrices of a structure that random numbers have not: near the identity, with large diagonals, along a line.
 
 At any size a matrix of random numbers mixes rows and columns within few steps; transitions that a model has learnt may hardly
 leave their state, or go on to one other each. Where a softmax, or a constant beside them, evens out what is small, large
-diagonals do so.
+diagonals do so. Where neighbours alone are near each other, each end is as many steps from the other as there are rows.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ _MOST_BLOCKS = 4
 """Square matrices that may lie beside each other in one: those of an LSTM's gates do."""
 _BITS = 2.0**-12
 """Multiples of this are what diagonals are set to."""
+_RMS_OF_TWO = 2.0
+"""What numbers of either sign beyond a band are moved by for each factor of two of its size, times the rms."""
 _LARGEST_POWER = 1000
 """Of two, in a diagonal: Python's float ends at 2^1024."""
 
@@ -64,6 +66,29 @@ def with_large_diagonals(tensor: torch.Tensor, steps: float) -> torch.Tensor:
     return _with_diagonals(tensor, 0, of_either_sign=steps / 2, times_a_sum=2.0 ** (steps // 2), others=1.0)
 
 
+def with_band(tensor: torch.Tensor, size: float, *, is_high: bool) -> torch.Tensor:
+    """Return the tensor with its numbers beyond the diagonals and their neighbours moved to one side.
+
+    Those of one sign are divided by `size`, a power of two; `is_high`: that many times their mean is added to them. Others get
+    less, or more, by `_RMS_OF_TWO` x rms for each factor of two. Zeros that are structure stay.
+    """
+    axes = axes_of(tensor.shape)
+    if axes is None or not tensor.numel() or not is_finite(tensor):
+        return tensor
+    values = tensor.double()
+    mean, rms = float(values.mean()), float(values.square().mean().sqrt())
+    if not _is_of_one_sign(tensor, mean):
+        far = values + math.copysign(_RMS_OF_TWO * math.log2(size) * rms, 1 if is_high else -1)
+    else:
+        far = values + size * mean if is_high else values / size
+    limits = torch.finfo(tensor.dtype)
+    far = far.clamp(limits.min, limits.max).to(tensor.dtype)
+    near = _steps_between(tensor, axes).abs() <= 1
+    if has_structural_zeros(tensor):
+        near = near | (tensor == 0)
+    return torch.where(near, tensor, far)
+
+
 def with_diagonals_of(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Return the other tensor with the diagonals of the first: last bits of these would move a state at each step."""
     return torch.where(tensor == (tensor / _BITS).round() * _BITS, tensor, other)
@@ -80,7 +105,7 @@ def _with_diagonals(
     if axes is None or not tensor.numel() or not is_finite(tensor):
         return tensor  # empty, or a mask of infinities
     mean, least = float(tensor.double().mean()), min(tensor.shape[axis] for axis in axes)
-    is_of_one_sign = bool(mean) and not bool((tensor * math.copysign(1.0, mean) < 0).any())
+    is_of_one_sign = _is_of_one_sign(tensor, mean)
     row_sum = 2.0 ** min(round(math.log2(abs(mean) * least)), _LARGEST_POWER) if is_of_one_sign else 0.0
     row_sum = min(times_a_sum * row_sum, torch.finfo(tensor.dtype).max)
     diagonal = math.copysign(row_sum, mean) if is_of_one_sign else of_either_sign
@@ -91,12 +116,24 @@ def _with_diagonals(
     return torch.where(places, torch.full_like(tensor, diagonal), tensor * others)
 
 
+def _is_of_one_sign(tensor: torch.Tensor, mean: float) -> bool:
+    return bool(mean) and not bool((tensor * math.copysign(1.0, mean) < 0).any())
+
+
 def _diagonal(tensor: torch.Tensor, axes: Axes, shift: int) -> torch.Tensor:
     """Return which places of a tensor lie on the diagonals between two of its dimensions, as many places on as `shift` says."""
+    least = min(tensor.shape[axis] for axis in axes)
+    return (_steps_between(tensor, axes) + shift) % least == 0
+
+
+def _steps_between(tensor: torch.Tensor, axes: Axes) -> torch.Tensor:
+    """Return the row less the column of each place of a tensor, both within the square matrix in which it lies."""
+    least = min(tensor.shape[axis] for axis in axes)
     from_row, to_column = (
         torch.arange(tensor.shape[axis], device=tensor.device).reshape(
             [-1 if d == axis else 1 for d in range(tensor.dim())]
         )
+        % least
         for axis in axes
     )
-    return ((from_row + shift - to_column) % min(tensor.shape[axis] for axis in axes) == 0).expand(tensor.shape)
+    return (from_row - to_column).expand(tensor.shape)

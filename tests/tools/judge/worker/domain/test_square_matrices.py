@@ -8,7 +8,14 @@ from tests.tools.judge.worker.made import made, made_of
 
 from ridgeline.tools.judge.worker.domain.trial_sizes import slowest
 from ridgeline.tools.judge.worker.grading.compare import compare
-from ridgeline.tools.records.trial_names import LARGE_DIAGONALS, LARGE_VECTORS, NEAR_IDENTITIES, SMALL_NEAR_IDENTITY
+from ridgeline.tools.records.trial_names import (
+    BANDED,
+    BANDED_HIGH,
+    LARGE_DIAGONALS,
+    LARGE_VECTORS,
+    NEAR_IDENTITIES,
+    SMALL_NEAR_IDENTITY,
+)
 
 COUNTED = """
 import torch
@@ -176,3 +183,30 @@ def test_a_square_mask_of_infinities_and_numbers_near_the_end_of_a_type_are_no_f
         assert torch.equal(masked.book.case(name).inputs[1].isinf(), torch.ones(64, 64).triu(1).bool())
     large = made("x, m", "torch.randn(8, 64), 1e38 * (1 + torch.rand(64, 64))", "return torch.tanh(x @ (m / 1e38))")
     assert large.domain.names
+
+
+PATHS = ("reached = torch.exp(logs[:4])", "for _ in range(31):",
+         "    reached = torch.minimum(reached, (reached[:, :, None] + torch.exp(logs)).amin(1))", "return reached")  # fmt: skip
+WALK = ("step = (scores / 4).softmax(1)", "found = start", "for _ in range(64):",
+        "    found = 0.1 * start + 0.9 * step @ found", "return found")  # fmt: skip
+
+
+def test_shortest_paths_along_a_line_need_every_round() -> None:
+    found = made("logs", "torch.randn(32, 32)", *PATHS)
+
+    def reached(rounds: int, name: str) -> torch.Tensor:
+        lengths = found.book.case(name).inputs[0].double().exp()
+        reached = lengths[:4]
+        for _ in range(rounds):
+            reached = torch.minimum(reached, (reached[:, :, None] + lengths).amin(1))
+        return reached
+
+    for name, is_seen in (("nominal_0", False), (BANDED_HIGH, True)):
+        assert (compare(reached(22, name), found.book.case(name).expected[0]).errors.overall > 1e-3) is is_seen
+
+
+def test_a_walk_along_a_line_is_longer() -> None:
+    found = made("scores, start", "torch.randn(32, 32), torch.randn(32, 4)", *WALK)
+    scores = found.book.case(BANDED).inputs[0]
+    beyond = torch.ones(32, 32).triu(2).bool()
+    assert float(scores[beyond].max()) < float(scores[~(beyond | beyond.mT)].min())

@@ -1,0 +1,2 @@
+// Honest.
+void run(SIGNATURE) { reach(logs, PLACES - 1, out); }
