@@ -66,6 +66,8 @@ TRICKS: tuple[Trick, ...] = (
           "nothing: it must pass", c("moved_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of beliefs, and of a mean field, that may last",
           "nothing: it must pass", c("sticky_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of a memory that queries read", "nothing: it must pass",
+          c("recalled_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of shortest paths", "nothing: it must pass", c("lined_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of rows in order", "nothing: it must pass", c("ordered_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of plain loops: products, exponentials, a loss, standardised rows, running products",

@@ -25,6 +25,8 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
     is_next_to_nothing,
     room_of,
 )
+from ridgeline.tools.judge.worker.domain.faint_inputs import find_faint_trials
+from ridgeline.tools.judge.worker.domain.first_parts import FirstParts
 from ridgeline.tools.judge.worker.domain.held_numbers import find_held_numbers
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
 from ridgeline.tools.judge.worker.domain.trial_sizes import (
@@ -115,7 +117,10 @@ class SizedTrials:
         The reference takes the trials `taken`. Scalars that may have other values have them in the trial of scalars by then.
         """
         self._taken = taken
-        find_held_numbers(self._source, self._book, self._reference, self._tried)
+        parts = FirstParts(self._source, self._reference)
+        find_held_numbers(self._source, self._book, parts, self._tried)
+        find_faint_trials(self._source, self._book, parts, self._tried)
+        del parts  # two sets of inputs, and outputs
         return tuple(trial for trial in SIZED if self._settle_trial(trial))
 
     def objection_to(self, case: Case) -> str:

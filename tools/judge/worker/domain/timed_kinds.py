@@ -142,7 +142,10 @@ class _Finder:
         self._trials = tuple(name for name in names if name in TIMED)
         taken = [kind for kind in Distribution if kind in names and self._is_part(kind, Role.INPUT)]
         signed = {kind: book.changes.signed.get(part_of(kind, Role.INPUT), ()) for kind in taken}
-        self._inputs = [SetKind(k, _inputs_among(signed[k]), size=source.sizes.get(k, 1.0)) for k in taken]
+        self._inputs = [
+            SetKind(k, _inputs_among(signed[k]), size=source.sizes.get(k, 1.0), is_faint=k in source.faint)
+            for k in taken
+        ]
         apart = inputs_apart(names, book.changes.alone)
         self._inputs += [SetKind(Distribution.ALONE, inputs, trial) for trial, inputs in apart.items()]
         self._parameters = [kind for kind in ParameterKind if kind in names and self._is_part(kind, Role.PARAMETER)]

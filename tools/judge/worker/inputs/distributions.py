@@ -72,6 +72,7 @@ class SetKind:
     inputs: frozenset[int] = frozenset()  # that get other signs, or that are of another draw
     trial: str = ""  # that differs from its base in these inputs
     size: float = 1.0  # of the trials of SILENT
+    is_faint: bool = False  # of these: beyond a part inputs are small, not zero
 
     @property
     def name(self) -> str:
@@ -154,7 +155,7 @@ class Distributed:
         if to in SIGNS:
             view.copy_(SIGNS[to](view, generator))
         elif to in SILENT:
-            view.copy_(silent(view, 1 / kind.size, at_end=to is Distribution.SILENT_EARLY))
+            view.copy_(silent(view, 1 / kind.size, at_end=to is Distribution.SILENT_EARLY, is_faint=kind.is_faint))
         else:
             _CHANGES[to](view, traits, generator)
         if traits.order:

@@ -100,6 +100,8 @@ class SecretSource:
         """The factor of each trial of SIZED, of MOVED what is added; those that the reference takes, once that is known."""
         self.held: dict[str, Held] = {}
         """The number that inputs hold in each trial of HELD; only where there is one."""
+        self.faint: set[str] = set()
+        """The trials of SILENT whose inputs are small, not zero, beyond the part that stays."""
         self.beside: dict[str, str] = {}
         """The usual trial whose inputs each trial of SIZED has."""
 
@@ -186,9 +188,12 @@ class SecretSource:
         return tuple(i for i in self.may_be_larger if is_square(shapes[i]) and not (forms[i].order or forms[i].is_mask))
 
     def silent(self, label: str, trial: str) -> Tensors:
-        """Return inputs that are zero, or hold a number, but for a first, or a last, part of every dimension."""
-        share, at_end, held = 1 / self.sizes[trial], trial in EARLY, self.held.get(trial, zero)
-        return self.transformed(lambda tensor, _: silent(tensor, share, at_end=at_end, number=held(tensor)), label)
+        """Return inputs that are zero, faint, or hold a number, but for a first, or a last, part of every dimension."""
+        quiet = functools.partial(
+            silent, share=1 / self.sizes[trial], at_end=trial in EARLY, is_faint=trial in self.faint
+        )
+        held = self.held.get(trial, zero)
+        return self.transformed(lambda tensor, _: quiet(tensor, number=held(tensor)), label)
 
     @property
     def may_be_larger(self) -> tuple[int, ...]:

@@ -16,6 +16,10 @@ from ridgeline.tools.judge.worker.inputs.symmetry import with_one_pair
 
 _ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
 _INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
+_FAINT = 2.0**-20
+"""Size of what is faint beside its own: a product of two such numbers is 2^-40 of what it was."""
+_FAINT_IN_HALF = 2.0**-6
+"""The same where the type ends at 2^-24."""
 _OUTLIERS = (190.0, 250.0)  # times max(1, rms): no constant brings exp of it and of usual values into fp32
 _OUTLIER_ROWS = 0.25
 _OUTLIER_ROOM = 64  # an outlier is at most the type's largest number over this
@@ -50,11 +54,17 @@ def near_one(tensor: torch.Tensor, _generator: torch.Generator, *, power: float)
     return torch.copysign(tensor.abs().pow(power), tensor)
 
 
-def silent(tensor: torch.Tensor, share: float, *, at_end: bool, number: float = 0.0) -> torch.Tensor:
-    """Return a tensor that is zero, or another number, but for a share of every dimension: at its beginning, or at its end."""
+def silent(
+    tensor: torch.Tensor, share: float, *, at_end: bool, number: float = 0.0, is_faint: bool = False
+) -> torch.Tensor:
+    """Return a tensor that is zero, or another number, but for a share of every dimension: at its beginning, or at its end.
+
+    `is_faint`: beyond that share it is itself times a small power of two instead. What it multiplies there is scaled, not gone.
+    """
     counts = [max(1, math.ceil(share * size)) for size in tensor.shape]
     kept = tuple(slice(-count, None) if at_end else slice(count) for count in counts)
-    quiet = torch.full_like(tensor, number)
+    faint = _FAINT if torch.finfo(tensor.dtype).tiny < _FAINT**2 else _FAINT_IN_HALF
+    quiet = tensor * faint if is_faint else torch.full_like(tensor, number)
     quiet[kept] = tensor[kept]
     return quiet
 

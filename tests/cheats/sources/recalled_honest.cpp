@@ -1,0 +1,2 @@
+// Honest.
+void run(SIGNATURE) { recall(queries, keys, values, STEPS, out); }
