@@ -23,8 +23,9 @@ _MOST_BLOCKS = 4
 """Square matrices that may lie beside each other in one: those of an LSTM's gates do."""
 _BITS = 2.0**-12
 """Multiples of this are what diagonals are set to."""
-_RMS_OF_TWO = 2.0
-"""What numbers of either sign beyond a band are moved by for each factor of two of its size, times the rms."""
+_MOVED_BY_TWO = 2.0
+"""What numbers of either sign beyond a band are moved by for each factor of two of its size, times the rms or 1: logits begin
+small."""
 _LARGEST_POWER = 1000
 """Of two, in a diagonal: Python's float ends at 2^1024."""
 
@@ -70,15 +71,15 @@ def with_band(tensor: torch.Tensor, size: float, *, is_high: bool) -> torch.Tens
     """Return the tensor with its numbers beyond the diagonals and their neighbours moved to one side.
 
     Those of one sign are divided by `size`, a power of two; `is_high`: that many times their mean is added to them. Others get
-    less, or more, by `_RMS_OF_TWO` x rms for each factor of two. Zeros that are structure stay.
+    less, or more, by `_MOVED_BY_TWO` x max(1, rms) for each factor of two. Zeros that are structure stay.
     """
     axes = axes_of(tensor.shape)
     if axes is None or not tensor.numel() or not is_finite(tensor):
         return tensor
     values = tensor.double()
-    mean, rms = float(values.mean()), float(values.square().mean().sqrt())
+    mean, rms = float(values.mean()), max(1.0, float(values.square().mean().sqrt()))
     if not _is_of_one_sign(tensor, mean):
-        far = values + math.copysign(_RMS_OF_TWO * math.log2(size) * rms, 1 if is_high else -1)
+        far = values + math.copysign(_MOVED_BY_TWO * math.log2(size) * rms, 1 if is_high else -1)
     else:
         far = values + size * mean if is_high else values / size
     limits = torch.finfo(tensor.dtype)

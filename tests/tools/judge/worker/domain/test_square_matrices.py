@@ -210,3 +210,21 @@ def test_a_walk_along_a_line_is_longer() -> None:
     scores = found.book.case(BANDED).inputs[0]
     beyond = torch.ones(32, 32).triu(2).bool()
     assert float(scores[beyond].max()) < float(scores[~(beyond | beyond.mT)].min())
+
+
+SHARES = ("mixed = logits.exp()", "for _ in range(32):", "    mixed = mixed / mixed.sum(1, keepdim=True)",
+          "    mixed = mixed / mixed.sum(0, keepdim=True)", "return mixed")  # fmt: skip
+
+
+def test_small_logits_are_told_apart_along_a_line_too() -> None:
+    found = made("logits", "0.02 * torch.randn(16, 16)", *SHARES)
+
+    def shares(rounds: int, name: str) -> torch.Tensor:
+        mixed = found.book.case(name).inputs[0].double().exp()
+        for _ in range(rounds):
+            mixed = mixed / mixed.sum(1, keepdim=True)
+            mixed = mixed / mixed.sum(0, keepdim=True)
+        return mixed
+
+    for name, is_seen in (("nominal_0", False), (BANDED, True)):
+        assert (compare(shares(24, name), found.book.case(name).expected[0]).errors.overall > 1e-4) is is_seen
