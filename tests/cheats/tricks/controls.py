@@ -69,6 +69,7 @@ TRICKS: tuple[Trick, ...] = (
     trick(G.CONTROL, "an honest kernel of a memory that queries read", "nothing: it must pass",
           c("recalled_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of shortest paths", "nothing: it must pass", c("lined_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of a softmax's logarithms", "nothing: it must pass", c("logged_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of rows in order", "nothing: it must pass", c("ordered_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of plain loops: products, exponentials, a loss, standardised rows, running products",
           "nothing: it must pass", c("plain_honest", harmless())),

@@ -15,6 +15,7 @@ from ridgeline.tools.errors import DeviceLostError, ProblemError, without_name
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.domain.crowded_inputs import CrowdedInputs
 from ridgeline.tools.judge.worker.domain.effects import is_read
+from ridgeline.tools.judge.worker.domain.lifted_rows import settle_lifted_rows
 from ridgeline.tools.judge.worker.domain.moved_copies import settle_copies
 from ridgeline.tools.judge.worker.domain.near_one import settle_power
 from ridgeline.tools.judge.worker.domain.objections import CONSTANT, Known
@@ -38,6 +39,7 @@ from ridgeline.tools.records.trial_names import (
     MOVED_COPY,
     NOMINAL,
     ORDER_ONE,
+    OUTLIERS,
     SCALARS,
     SIZED,
     TRANSFORMED,
@@ -292,6 +294,8 @@ class Domain:
 
     def _takes_trial(self, name: str) -> bool:
         objection = self._objection_to(name, name)
+        if objection in (Known.OUTSIDE, Known.BEYOND) and name == OUTLIERS:
+            objection = "" if settle_lifted_rows(self._source, self._book, self._objection_to) else objection
         if objection:
             self.skipped[name] = objection
         return not objection
@@ -307,7 +311,7 @@ class Domain:
             return "its output has another shape"
         if self._fits_as_given and not case.fits:
             self._book.forget(name)
-            return "its output is beyond the range of the output's type"
+            return Known.BEYOND
         if self._is_given_finite and not case.is_finite:
             self._book.forget(name)
             return Known.OUTSIDE

@@ -10,6 +10,7 @@ class Known(StrEnum):
     """A reason that is told from others, by identity: what refuses an argument so is handled in its own way."""
 
     OUTSIDE = "outside the reference's domain: its output is not finite"
+    BEYOND = "its output is beyond the range of the output's type"
     LOST = "the reference's kernels fail on the GPU with these values (a device-side assert?)"
 
 

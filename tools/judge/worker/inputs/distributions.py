@@ -29,7 +29,15 @@ from ridgeline.tools.judge.worker.inputs.structure import (
 )
 from ridgeline.tools.judge.worker.inputs.symmetry import along_a_line
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
-from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, parts, row_scales, silent, whole_range
+from ridgeline.tools.judge.worker.inputs.transforms import (
+    holds_lifted,
+    lift_rows,
+    outlier_values,
+    parts,
+    row_scales,
+    silent,
+    whole_range,
+)
 from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.records import trial_names
 from ridgeline.tools.records.trial_names import CROWDS, SILENT
@@ -125,6 +133,7 @@ class Distributed:
     generator: Callable[[str], torch.Generator]
     wholly: frozenset[int]  # the inputs of which no part may be of another draw
     lifts: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # whole numbers that are lifted, with their ends
+    lifted_dims: int = 0  # the last dimensions of a row that is an outlier as a whole; 0: single numbers are
     crowds: Mapping[str, Mapping[int, Way]] = field(default_factory=dict)  # inputs that become mostly one, by trial
 
     def write(self, index: int, views: Tensors) -> None:
@@ -156,6 +165,8 @@ class Distributed:
             view.copy_(SIGNS[to](view, generator))
         elif to in SILENT:
             view.copy_(silent(view, 1 / kind.size, at_end=to is Distribution.SILENT_EARLY, is_faint=kind.is_faint))
+        elif to is Distribution.OUTLIERS and self.lifted_dims:
+            _lift_rows(view, traits, generator, dims=self.lifted_dims)
         else:
             _CHANGES[to](view, traits, generator)
         if traits.order:
@@ -225,11 +236,22 @@ def _make_whole(view: torch.Tensor, traits: Traits, generator: torch.Generator) 
 def _add_outliers(view: torch.Tensor, traits: Traits, generator: torch.Generator) -> None:
     if traits.is_symmetric:
         return  # on a diagonal alone, where it is no outlier of its row
-    rows = view.shape[:-1].numel()
-    count = max(1, min(_OUTLIER_ROWS, rows // (4 * _OUTLIER_ROWS)))
+    count = _number_of_outliers(view.shape[:-1].numel())
     values = outlier_values(view.dtype, torch.Size((count,)), traits.rms, generator, has_negative=traits.low < 0)
     places = tuple(torch.randint(n, (count,), generator=generator, device=generator.device) for n in view.shape)
     view[places] = torch.where(view[places] == 0, 0, values) if traits.has_zeros else values
+
+
+def _number_of_outliers(rows: int) -> int:
+    return max(1, min(_OUTLIER_ROWS, rows // (4 * _OUTLIER_ROWS)))
+
+
+def _lift_rows(view: torch.Tensor, traits: Traits, generator: torch.Generator, *, dims: int) -> None:
+    if traits.is_symmetric or not holds_lifted(view.dtype):
+        return
+    rows = view.shape[:-dims].numel()
+    chosen = torch.randint(rows, (_number_of_outliers(rows),), generator=generator, device=generator.device)
+    lift_rows(view, chosen, generator, dims=dims, has_zeros=traits.has_zeros)
 
 
 _CHANGES: Mapping[Distribution, Callable[[torch.Tensor, Traits, torch.Generator], None]] = {

@@ -94,6 +94,8 @@ class SecretSource:
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
         self.copied: Mapping[int, int] = {}
         """The input that each copy in the trial `moved_copy` is made of; none until it is known which may be one."""
+        self.lifted_dims = 0
+        """The last dimensions that are lifted as a whole in place of single outliers; 0 where there are such."""
         self.power = 1.0
         """The power of the trial `near_one`; 1 until it is known which one the reference takes."""
         self.sizes: dict[str, float] = {}
@@ -286,6 +288,7 @@ class SecretSource:
             generator=generator,
             crowds=self.crowds,
             lifts=self.lifts,
+            lifted_dims=self.lifted_dims,
             wholly=frozenset(i for i, t in enumerate(left) if t.is_symmetric or t.order or self._forms[i].is_distinct),
         )
 

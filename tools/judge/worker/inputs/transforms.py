@@ -23,6 +23,12 @@ _FAINT_IN_HALF = 2.0**-6
 _OUTLIERS = (190.0, 250.0)  # times max(1, rms): no constant brings exp of it and of usual values into fp32
 _OUTLIER_ROWS = 0.25
 _OUTLIER_ROOM = 64  # an outlier is at most the type's largest number over this
+_LIFTS = (95.0, 125.0)
+"""Added to all numbers of a row: exp of each is beyond fp32, and their differences keep 17 bits behind the point."""
+_LIFTED_ROWS = 1 / 8
+"""Part of the rows that are lifted, one at least."""
+_LEAST_BITS = 20
+"""Bits of a type whose lifted numbers keep their differences."""
 _SEGMENTS = 16  # a tweaked input of one dimension differs in this part of it
 _RUNS = 64  # a run is this part of a row
 _SCATTERED = 1 / 8  # of a row's elements
@@ -115,6 +121,43 @@ def with_outliers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
     is_chosen[random_index((len(rows),), generator)] = True
     is_fixed = ~torch.isfinite(there) | ((there == 0) if has_structural_zeros(tensor) else torch.zeros_like(is_chosen))
     return rows.scatter(1, columns, torch.where(is_chosen & ~is_fixed, values, there)).view(tensor.shape)
+
+
+def may_be_lifted(tensor: torch.Tensor) -> bool:
+    """Return whether whole rows may be lifted: not of a symmetric matrix, nor where the type keeps little of differences."""
+    if tensor.dim() == 0 or tensor.numel() == 0 or not holds_lifted(tensor.dtype):
+        return False
+    return not is_binary(tensor) and not is_symmetric(tensor)
+
+
+def holds_lifted(dtype: torch.dtype) -> bool:
+    """Return whether a type keeps the differences of numbers that are lifted."""
+    return dtype.is_floating_point and torch.finfo(dtype).eps <= 2.0**-_LEAST_BITS
+
+
+def with_lifted_rows(tensor: torch.Tensor, generator: torch.Generator, *, dims: int) -> torch.Tensor:
+    """Return the tensor with a number of its own added to all of some rows; a row has the last `dims` dimensions."""
+    if not may_be_lifted(tensor):
+        return tensor
+    count = tensor.shape[:-dims].numel()
+    is_chosen = torch.rand(count, generator=generator, device=generator.device) < _LIFTED_ROWS
+    is_chosen[random_index((count,), generator)] = True
+    lifted = tensor.clone()
+    lift_rows(lifted, is_chosen.nonzero(), generator, dims=dims, has_zeros=has_structural_zeros(tensor))
+    return lifted
+
+
+def lift_rows(
+    view: torch.Tensor, chosen: torch.Tensor, generator: torch.Generator, *, dims: int, has_zeros: bool
+) -> None:
+    """Add a number of its own to all of each chosen row; zeros that are structure stay."""
+    low, high = _LIFTS
+    of_rows = view.shape[:-dims]
+    lifts = torch.zeros(of_rows.numel(), dtype=view.dtype, device=view.device)
+    drawn = torch.rand(chosen.shape, generator=generator, device=generator.device) * (high - low) + low
+    lifts[chosen] = drawn.to(view.dtype)
+    lifts = lifts.view(*of_rows, *[1] * min(dims, view.dim()))
+    view.add_(lifts * (view != 0) if has_zeros else lifts)
 
 
 def _outlier_columns(rows: torch.Tensor, generator: torch.Generator, *, on_diagonal: bool) -> torch.Tensor:

@@ -15,6 +15,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
     row_scaled,
     shifted,
     whole_numbers,
+    with_lifted_rows,
     with_one_run,
     with_outliers,
 )
@@ -106,7 +107,7 @@ class TrialContents:
             **dict.fromkeys(OF_SQUARES, self._with_other_squares),
             **{trial: functools.partial(self._source.silent, trial=trial) for trial in QUIET},
             INTEGERS: lambda label: transformed(whole_numbers, label),
-            OUTLIERS: lambda label: transformed(with_outliers, label),
+            OUTLIERS: lambda label: transformed(self._outliers, label),
             FEW_OUTLIERS: functools.partial(self._as_timed, to=SetKind(Distribution.OUTLIERS)),
             MIXTURE: self._as_timed,
             **{trial: functools.partial(self._source.crowded, trial=trial) for trial in CROWDS},
@@ -141,6 +142,11 @@ class TrialContents:
             tuple(others[i] if i in chosen else t for i, t in enumerate(inputs)),
             {n: values[n] if n in chosen else t for n, t in parameters.items()},
         )
+
+    def _outliers(self, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """Return an input of the trial of outliers: whole rows are such, where the reference takes no single ones."""
+        dims = self._source.lifted_dims
+        return with_lifted_rows(tensor, generator, dims=dims) if dims else with_outliers(tensor, generator)
 
     def _with_other_squares(self, trial: str) -> Tensors:
         """Return inputs of one of OF_SQUARES."""

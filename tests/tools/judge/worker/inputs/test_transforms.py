@@ -10,8 +10,10 @@ import torch
 from ridgeline.tools.judge.worker.inputs.parameter_ways import Change
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric
 from ridgeline.tools.judge.worker.inputs.transforms import (
+    may_be_lifted,
     whole_numbers,
     whole_range,
+    with_lifted_rows,
     with_one_row,
     with_one_run,
     with_one_slice,
@@ -64,3 +66,33 @@ def test_a_symmetric_matrix_of_any_type_changes_in_a_row_and_its_column(change: 
     changed = change(tensor, other, generator)
     assert torch.equal(changed, changed.mT) and not torch.equal(changed, tensor)
     assert set(changed.flatten().tolist()) <= {0, 1}  # a mask stays one
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3, 4])
+@pytest.mark.parametrize("shape", [(5,), (4, 3), (8, 5, 6), (2, 3, 4, 5)])
+def test_rows_are_lifted_by_a_number_of_their_own_that_leaves_their_differences(
+    shape: tuple[int, ...], dims: int
+) -> None:
+    generator = torch.Generator().manual_seed(1)
+    tensor = torch.randn(shape, generator=generator)
+    lifts = (with_lifted_rows(tensor, generator, dims=dims) - tensor).reshape(tensor.shape[:-dims].numel(), -1)
+    changed = lifts.amax(-1) != 0
+    assert float((lifts.amax(-1) - lifts.amin(-1)).max()) < 1e-4
+    assert bool(changed.any()) and bool(((lifts > 94.9) & (lifts < 125.1))[changed].all())
+
+
+def test_zeros_stay_where_rows_are_lifted_and_what_keeps_no_differences_is_not() -> None:
+    generator = torch.Generator().manual_seed(1)
+    assert torch.equal(with_lifted_rows(torch.ones(8, 8).tril() * 2, generator, dims=2).triu(1), torch.zeros(8, 8))
+    mask, ones = torch.eye(4).roll(1, 0), torch.ones(4, 4)
+    kept = (
+        mask,
+        ones,
+        ones.half()[:2],
+        ones.bfloat16()[:2],
+        torch.ones(()),
+        torch.ones(0),
+        torch.ones(4, 4, dtype=torch.int64),
+    )
+    assert not any(map(may_be_lifted, kept)) and may_be_lifted(ones[:2]) and may_be_lifted(ones.double()[:2])
+    assert all(with_lifted_rows(tensor, generator, dims=1) is tensor for tensor in kept)
