@@ -68,6 +68,8 @@ TRICKS: tuple[Trick, ...] = (
           "nothing: it must pass", c("sticky_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a memory that queries read", "nothing: it must pass",
           c("recalled_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of ranks over edges, and of spreading over lists of neighbours",
+          "nothing: it must pass", c("linked_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of shortest paths", "nothing: it must pass", c("lined_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a softmax's logarithms", "nothing: it must pass", c("logged_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of rows in order", "nothing: it must pass", c("ordered_honest", harmless())),

@@ -15,6 +15,7 @@ from ridgeline.tools.errors import DeviceLostError, ProblemError, without_name
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.domain.crowded_inputs import CrowdedInputs
 from ridgeline.tools.judge.worker.domain.effects import is_read
+from ridgeline.tools.judge.worker.domain.lifted_inputs import settle_lifts
 from ridgeline.tools.judge.worker.domain.lifted_rows import settle_lifted_rows
 from ridgeline.tools.judge.worker.domain.moved_copies import settle_copies
 from ridgeline.tools.judge.worker.domain.near_one import settle_power
@@ -33,7 +34,6 @@ from ridgeline.tools.records.problem import WholeRange
 from ridgeline.tools.records.trial_names import (
     ALONE,
     APART,
-    BLOCKED,
     CROWDS,
     GIVEN,
     MOVED_COPY,
@@ -104,7 +104,7 @@ class Domain:
         book.let_go()
         self._settle_inputs()
         self._settle_mixtures()
-        self._settle_lifts()
+        self.skipped |= settle_lifts(source, book, reference.input_names, self._objection_to)
         there_are = (*TRANSFORMED, APART) if source.may_be_apart else TRANSFORMED
         transformed = [n for n in there_are if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
@@ -162,14 +162,6 @@ class Domain:
 
     def _objection_to(self, trial: str, what: str) -> str:
         return self._try_unless_lost(what, lambda: self.objection(trial))
-
-    def _settle_lifts(self) -> None:
-        """Lift no whole numbers in blocks where the reference refuses that, nor bring them near their rows, and name them."""
-        for trial, changed in ((BLOCKED, self._source.lifts), (APART, self._source.near)):
-            if changed and (why := self._objection_to(trial, f"{trial}, whole numbers too")):
-                self.skipped |= {f"{trial} {self._reference.input_names[i]}": why for i in changed}
-                changed.clear()
-                self._book.forget(trial)
 
     def _settle_crowds(self, trial: str) -> bool:
         """Find out which inputs may be mostly one of their numbers, name the others, and return whether any may."""

@@ -25,7 +25,6 @@ _TEETH = 8  # places of a comb, at least
 _LEAST_STRIDE = 1 / 3  # as a power of the longest
 _OF_POWERS = 3 / 4  # of the strides: a power of two, as lanes, threads and channels are
 _LIFTS = (3.0, 9.0)  # times the rms: of a favoured run of columns, and of one column beside that
-_REACH = 64  # of a range: how far a number lies from its row's place
 _NEAR = 1024  # whole numbers are lifted to within this part of their distance from the end
 _OWN_SPIKES = 1 / 4  # of the runs of rows
 
@@ -47,11 +46,6 @@ def blocked(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 def may_be_apart(shape: torch.Size) -> bool:
     """Return whether a tensor has rows and columns for some groups of either."""
     return len(shape) > 1 and min(shape[-2:]) >= _GROUPS[1]
-
-
-def may_link_rows(shape: torch.Size) -> bool:
-    """Return whether a tensor of whole numbers has rows enough to be near some of them alone."""
-    return len(shape) > 1 and shape[-2] >= _REACH
 
 
 def apart(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -166,19 +160,6 @@ def lift_whole(view: torch.Tensor, generator: torch.Generator, *, ends: tuple[in
     flat.scatter_(-1, kept, numbers)
     if flat.data_ptr() != view.data_ptr():
         view.copy_(flat.view(view.shape))
-
-
-def near_their_rows(tensor: torch.Tensor, generator: torch.Generator, *, ends: tuple[int, int]) -> torch.Tensor:
-    """Return whole numbers within their range that lie near their row's place: links between neighbours alone, as of a ring.
-
-    Drawn ones link every place with any other, so that what spreads over them has spread after a few rounds.
-    """
-    low, high = ends
-    count, span = tensor.shape[-2], high - low + 1
-    reach = max(1, span // _REACH)
-    drawn = torch.randint(-reach, reach + 1, tensor.shape, generator=generator, device=generator.device)
-    rows = torch.arange(count, device=tensor.device).unsqueeze(-1)
-    return (low + (rows * span // count + drawn) % span).to(tensor.dtype)
 
 
 def lifted_whole(tensor: torch.Tensor, generator: torch.Generator, *, ends: tuple[int, int]) -> torch.Tensor:

@@ -22,14 +22,8 @@ from ridgeline.tools.judge.worker.inputs.crowds import ways_to_crowd
 from ridgeline.tools.judge.worker.inputs.distributions import Distributed, SetKind, Traits
 from ridgeline.tools.judge.worker.inputs.held import Held, zero
 from ridgeline.tools.judge.worker.inputs.input_ways import Change, InputWays
-from ridgeline.tools.judge.worker.inputs.lifts import (
-    apart,
-    blocked,
-    lifted_whole,
-    may_be_apart,
-    may_link_rows,
-    near_their_rows,
-)
+from ridgeline.tools.judge.worker.inputs.lifts import apart, blocked, lifted_whole, may_be_apart
+from ridgeline.tools.judge.worker.inputs.links import links_of, near_their_places
 from ridgeline.tools.judge.worker.inputs.moved_copies import with_copies
 from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
@@ -87,8 +81,8 @@ class SecretSource:
             if form.may_be_lifted and (range_of := range_of_whole(first[i])) and first[i].dim()
         }
         """The inputs of whole numbers that are lifted in blocks, with the ends of their range."""
-        self.near = {i: ends for i, ends in self.lifts.items() if may_link_rows(first[i].shape)}
-        """Those of them that lie near their rows in the trial `apart`."""
+        self.near = links_of(first, self.lifts)
+        """Those of them that lie near their places in the trial `apart`."""
         self._traits = tuple(Traits.of(t, form.order) for t, form in zip(first, self._forms, strict=True))
         self.crowds: dict[str, Mapping[int, Way]] = {}
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
@@ -158,13 +152,13 @@ class SecretSource:
         return tuple(lifted_whole(t, generator, ends=self.lifts[i]) if i in self.lifts else t for i, t in pairs)
 
     def apart(self, label: str) -> Tensors:
-        """Return the inputs with groups of rows that share hardly a column, and whole numbers near their rows."""
+        """Return the inputs with groups of rows that share hardly a column, and whole numbers near their places."""
         generator, pairs = self._generator(label + ":near"), enumerate(self.transformed(apart, label))
-        return tuple(near_their_rows(t, generator, ends=self.near[i]) if i in self.near else t for i, t in pairs)
+        return tuple(near_their_places(t, generator, ends=self.near[i]) if i in self.near else t for i, t in pairs)
 
     @property
     def may_be_apart(self) -> bool:
-        """Return whether any input has groups of rows, or whole numbers that may be near them."""
+        """Return whether any input has groups of rows, or whole numbers that may be near their places."""
         forms, refused = self._forms, self.ways.refused
         floating = (t for i, t in enumerate(self._shapes) if not forms[i].is_whole and i not in refused)
         return bool(self.near) or any(map(may_be_apart, floating))

@@ -189,24 +189,6 @@ def test_some_timed_sets_are_apart_and_the_trial_of_blocks_is_not() -> None:
     assert not any(float((found.source.blocked(f"{i}")[0] < -2).float().mean()) > 1 / 2 for i in range(24))
 
 
-def test_whole_numbers_lie_near_their_rows_in_one_trial() -> None:
-    found = made("x, i", "torch.randn(512), torch.randint(512, (512, 8))", "return x[i].sum(1)")
-    assert APART in found.domain.names
-    near = found.book.contents.of(APART)[0][1]
-    away = (near - torch.arange(512).unsqueeze(-1)).abs()
-    assert int(torch.minimum(away, 512 - away).max()) == 8 and int(near.min()) >= 0 and int(near.max()) < 512
-    assert near.dtype == torch.int64
-
-
-def test_whole_numbers_that_the_reference_refuses_near_their_rows_are_named() -> None:
-    body = (
-        "assert float((i - torch.arange(512).unsqueeze(-1)).abs().double().mean()) > 100",
-        "return x[i].sum(1) * x.sum()",
-    )
-    found = made("x, i", "torch.randn(512), torch.randint(512, (512, 8))", *body)
-    assert f"{APART} i" in found.domain.skipped and not found.source.near
-
-
 def test_inputs_without_groups_have_no_such_trial() -> None:
     assert APART not in made("x", "torch.randn(512)", "return torch.sigmoid(x)").domain.names
     assert APART not in made("x, i", "torch.randn(512), torch.randint(512, (9,))", "return x[i]").domain.names

@@ -1,0 +1,39 @@
+"""The whole numbers that are lifted in blocks, or lie near their places: all that may, or those that the reference takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
+from ridgeline.tools.judge.worker.domain.objections import Objection
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.inputs.links import Ends
+from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.records.trial_names import APART, BLOCKED
+
+
+def settle_lifts(source: SecretSource, book: CaseBook, names: tuple[str, ...], objection: Objection) -> dict[str, str]:
+    """Note in the secret source which inputs change; return those that stay, by the trial and NAME with the reason."""
+    refused: dict[str, str] = {}
+    for trial, changed in ((BLOCKED, source.lifts), (APART, source.near)):
+        refused |= _settle(trial, changed, book, names, objection)
+    return refused
+
+
+def _settle(
+    trial: str, changed: dict[int, Ends], book: CaseBook, names: tuple[str, ...], objection: Objection
+) -> dict[str, str]:
+    """Leave in `changed` what the reference takes."""
+    ends = dict(changed)
+
+    def note(chosen: frozenset[int]) -> None:
+        book.forget(trial)
+        changed.clear()
+        changed.update({i: each for i, each in ends.items() if i in chosen})
+
+    def objection_to(asked: Sequence[int], taken: frozenset[int]) -> str:
+        named = ", ".join(names[i] for i in asked)
+        return objection(trial, f"{trial} {named}, beside {len(taken)}")
+
+    refused = settle_by_halves(tuple(ends), note=note, objection_to=objection_to)
+    return {f"{trial} {names[i]}": why for i, why in refused.items()}
