@@ -15,6 +15,7 @@ class Known(StrEnum):
 
 
 CONSTANT = "its values are a mask or indices, and are always these"
+AS_DRAWN = "its numbers follow each other in every draw, and the reference writes to places by index"
 REFUSED_DRAWS = "some of its other values are outside the reference's domain"
 
 MORE_DRAWS = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.domain.objections import CONSTANT, MORE_DRAWS, REFUSED_DRAWS, Objection
+from ridgeline.tools.judge.worker.domain.objections import AS_DRAWN, CONSTANT, MORE_DRAWS, REFUSED_DRAWS, Objection
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import NOMINAL, TWEAKED
@@ -38,9 +38,10 @@ class OtherInputs:
         self._objection = objection
         self._takes = takes
         self._kept: dict[str, str] = {}
+        self._refusals: dict[int, str] = {}
 
     def settle(self) -> dict[str, str]:
-        """Return the inputs that hold the same values everywhere, by name with the reason."""
+        """Return the inputs that hold the same values everywhere, or drawn structure alone, by name with the reason."""
         ways = self._ways
         if self._refuses_together(_TOGETHER):
             for index in ways.varied:
@@ -50,6 +51,8 @@ class OtherInputs:
                     self._leave(index, _NOT_TOGETHER)
         for index in ways.kept:
             self._kept.setdefault(self._names[index], CONSTANT)
+        for index in ways.left:
+            self._kept.setdefault(self._names[index], self._refusals.get(index, AS_DRAWN))
         return self._kept
 
     def _refuses_together(self, what: str) -> bool:
@@ -66,6 +69,7 @@ class OtherInputs:
             if not objection:
                 return
             self._ways.give_up_way(index)
+            self._refusals[index] = objection
             count += 1
             if index not in self._ways.varied:
                 self._leave(index, objection)
@@ -81,6 +85,7 @@ class OtherInputs:
         """Leave an input as `get_inputs` gives it; one that it always gives alike is named."""
         while index in self._ways.varied:
             self._ways.give_up_way(index)
+        self._refusals[index] = why
         self._book.forget(*_FIRST_VARIED)
         if index in self._ways.kept:
             self._kept[self._names[index]] = why

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,8 +16,12 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     common_order,
     have_same_values,
     is_mask,
+    range_of_whole,
 )
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
+
+_NO_ACCIDENT = 8.0
+"""Pairs of equal numbers that draws of this range would hold by chance, where none occurs twice by rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +37,12 @@ class InputForm:
     is_padded: bool  # floating-point numbers and zeros at places that differ between draws
 
     @classmethod
-    def of(cls, first: torch.Tensor, second: torch.Tensor) -> Self:
-        """Return the form of an input by two draws of it."""
+    def of(cls, first: torch.Tensor, second: torch.Tensor, is_written: Callable[[], bool] = lambda: False) -> Self:
+        """Return the form of an input by two draws of it; `is_written` tells whether the reference writes by index."""
         is_both_mask = is_mask(first) and is_mask(second)
         order = 0 if is_both_mask else common_order(first, second)
         is_whole = not first.is_floating_point()
-        is_distinct = is_whole and (are_distinct(first) or (are_permuted_rows(first) and are_permuted_rows(second)))
+        is_distinct = is_whole and _are_distinct(first, second, is_written)
         return cls(
             is_alike=equal_bits(first, second),
             is_mask=is_both_mask,
@@ -66,3 +72,23 @@ class InputForm:
     def may_be_lifted(self) -> bool:
         """Return whether it is whole numbers of which a larger one may take any other's place: scores, pixels, labels."""
         return self.is_whole and not (self.is_alike or self.is_mask or self.order or self.is_distinct)
+
+
+def _are_distinct(first: torch.Tensor, second: torch.Tensor, is_written: Callable[[], bool]) -> bool:
+    """Return whether no number occurs twice in either draw, or in a row of either, and not by accident.
+
+    A few numbers of a wide range are distinct by accident: lengths, tokens. They count as distinct where they may be places
+    to write to, of which one that is written twice has no certain value.
+    """
+    if first.dim() > 1 and first.shape[-1] < first.numel() and are_permuted_rows(first) and are_permuted_rows(second):
+        return True
+    if not (are_distinct(first) and are_distinct(second)):
+        return False
+    return have_same_values(first, second) or _equal_by_chance(first, second) >= _NO_ACCIDENT or is_written()
+
+
+def _equal_by_chance(first: torch.Tensor, second: torch.Tensor) -> float:
+    """Return how many pairs of equal numbers two draws would hold, were their numbers any of their range."""
+    ends = [end for each in (first, second) for end in range_of_whole(each) or ()]
+    pairs = first.numel() * (first.numel() - 1)
+    return pairs / (max(ends) - min(ends) + 1) if ends else math.inf

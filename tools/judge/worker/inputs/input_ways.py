@@ -10,9 +10,16 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
+from ridgeline.tools.judge.worker.inputs.orders import ways_of_drawn_order, with_part_changed
 from ridgeline.tools.judge.worker.inputs.padding import ways_of_zeros
-from ridgeline.tools.judge.worker.inputs.permutations import with_two_exchanged
-from ridgeline.tools.judge.worker.inputs.variation import Way, ways_beyond, ways_to_vary, with_part_changed
+from ridgeline.tools.judge.worker.inputs.permutations import (
+    exchanged,
+    exchanged_in_rows,
+    with_one_replaced,
+    with_two_exchanged,
+)
+from ridgeline.tools.judge.worker.inputs.structure import are_permuted_rows, order_of
+from ridgeline.tools.judge.worker.inputs.variation import Way, some_lowered, ways_of_masks, ways_to_vary
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
 Change = Callable[..., torch.Tensor]
@@ -22,12 +29,13 @@ Change = Callable[..., torch.Tensor]
 class InputWays:
     """The way in which each input may vary, by its position."""
 
-    def __init__(self, first: Tensors, second: Tensors) -> None:
-        """Find the forms and the widest ways by two draws."""
+    def __init__(self, first: Tensors, second: Tensors, is_written: Callable[[], bool] = lambda: False) -> None:
+        """Find the forms and the widest ways by two draws; `is_written` tells whether the reference writes by index."""
         pairs = list(zip(first, second, strict=True))
-        self.forms = tuple(InputForm.of(*pair) for pair in pairs)
+        is_written = functools.cache(is_written)
+        self.forms = tuple(InputForm.of(*pair, is_written) for pair in pairs)
         self._ways = {
-            i: _ways_of(form, pair)
+            i: _ways_of(form, pair, is_written)
             for i, (form, pair) in enumerate(zip(self.forms, pairs, strict=True))
             if form.needs_ways
         }
@@ -43,6 +51,15 @@ class InputWays:
     def kept(self) -> tuple[int, ...]:
         """Return the inputs that hold the same values in every trial and every set."""
         return tuple(i for i, ways in self._ways.items() if not ways and self.forms[i].is_alike)
+
+    @property
+    def left(self) -> tuple[int, ...]:
+        """Return the inputs of drawn whole numbers, distinct or in order, of which no trial holds but what is drawn."""
+        forms = ((i, self.forms[i]) for i in self._ways if not self.forms[i].is_alike and not self.forms[i].is_mask)
+        return tuple(i for i, form in forms if (form.is_distinct or form.is_ordered_whole) and self._is_as_drawn(i))
+
+    def _is_as_drawn(self, index: int) -> bool:
+        return all(way is _as_drawn for way in self._ways[index][:1])
 
     @property
     def refused(self) -> frozenset[int]:
@@ -88,7 +105,8 @@ class InputWays:
             changed = tweak(tensor, other)
             return other if equal_bits(changed, tensor) else changed
         is_unlike = form.order != 0 and not form.is_alike
-        if tensor.dim() == 1 and not form.is_permuted and (form.is_distinct or is_unlike):
+        is_whole_draw = form.is_distinct and not form.is_permuted and self._is_as_drawn(index)
+        if tensor.dim() == 1 and (is_whole_draw or is_unlike):
             return other  # a part of another draw would break the order
         changed = tweak(tensor, other)
         return other if form.is_alike and equal_bits(changed, tensor) else changed
@@ -99,15 +117,52 @@ class InputWays:
             return with_two_exchanged
         if self.forms[index].is_ordered_whole and self.changes(index):
             return functools.partial(with_part_changed, way=self._ways[index][0])
+        if self.forms[index].is_distinct and not self._is_as_drawn(index):
+            return _with_three_changed
         return change
 
 
-def _ways_of(form: InputForm, draws: tuple[torch.Tensor, torch.Tensor]) -> tuple[Way, ...]:
+def _ways_of(
+    form: InputForm, draws: tuple[torch.Tensor, torch.Tensor], is_written: Callable[[], bool]
+) -> tuple[Way, ...]:
     if form.is_alike:
         return ways_to_vary(draws[0], form.order)
     if form.is_padded:
         return (*ways_of_zeros(), _as_drawn)
-    return (*ways_beyond(draws), _as_drawn)
+    return (*_ways_beyond(form, draws, is_written), _as_drawn)
+
+
+def _ways_beyond(
+    form: InputForm, draws: tuple[torch.Tensor, torch.Tensor], is_written: Callable[[], bool]
+) -> tuple[Way, ...]:
+    """Return the ways to change an input beyond what two draws of it show, the likeliest first.
+
+    A mask has no shape that a kernel may rely on. Whole numbers in order lie anywhere between their ends. Distinct ones come
+    in any order. Others above 0 may be 0 or 1.
+    """
+    first, second = draws
+    if first.numel() == 0:
+        return ()
+    if form.is_mask:
+        return ways_of_masks(first)
+    if not form.is_whole or first.is_complex():
+        return ()
+    if form.order:
+        return ways_of_drawn_order(first, form.order, is_written)
+    if form.is_distinct:
+        return (exchanged_in_rows,) if are_permuted_rows(first) else (exchanged, exchanged_in_rows)
+    lowest = min(int(first.min()), int(second.min()))
+    bounds = sorted({low for low in (0, 1, -(-lowest // 2)) if low < lowest}) if not order_of(first) else ()
+    return tuple(functools.partial(some_lowered, low=low) for low in bounds)
+
+
+def _with_three_changed(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return distinct numbers of which two are exchanged and one is another draw's: no sum of them stays.
+
+    Rows that are permutations keep their numbers.
+    """
+    changed = with_two_exchanged(tensor, other, generator)
+    return changed if are_permuted_rows(tensor) else with_one_replaced(changed, other, generator)
 
 
 def _as_drawn(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:

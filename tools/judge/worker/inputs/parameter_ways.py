@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
+from ridgeline.tools.judge.worker.inputs.orders import has_room, moved
 from ridgeline.tools.judge.worker.inputs.permutations import mixed_up, with_two_exchanged
 from ridgeline.tools.judge.worker.inputs.structure import (
     are_distinct,
@@ -27,9 +28,7 @@ from ridgeline.tools.judge.worker.inputs.variation import (
     FACTORS,
     Way,
     factors_of,
-    has_room,
     mixed_rows,
-    moved,
     scaled,
     scaled_on_both_sides,
     uniform_ways,

@@ -47,6 +47,16 @@ def with_two_exchanged(tensor: torch.Tensor, _other: torch.Tensor, generator: to
     return changed.view(tensor.shape)
 
 
+def with_one_replaced(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return distinct numbers one of which is another draw's at its place, where that has others: they stay distinct."""
+    places = (~torch.isin(other, tensor)).flatten().nonzero().flatten()
+    if not places.numel():
+        return tensor
+    changed, place = tensor.flatten().clone(), places[_one_of(places.numel(), generator)]
+    changed[place] = other.flatten()[place]
+    return changed.view(tensor.shape)
+
+
 def _rows(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1, tensor.shape[-1]) if tensor.shape[-1] > 1 else tensor.reshape(1, -1)
 

@@ -44,6 +44,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
     with_one_row,
 )
 from ridgeline.tools.judge.worker.inputs.variation import Way
+from ridgeline.tools.judge.worker.inputs.written_places import writes_to_places
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.trial_names import CROWDED, EARLY
@@ -69,7 +70,7 @@ class SecretSource:
             generator=self._generator,
         )
         first, second, self._draw_s = self._two_draws()
-        self.ways = InputWays(first, second)
+        self.ways = InputWays(first, second, functools.partial(writes_to_places, reference, first))
         self._forms = self.ways.forms
         self._maps = {i: t for i, (t, form) in enumerate(zip(first, self._forms, strict=True)) if form.is_map}
         self._draws_each: bool | None = None

@@ -12,16 +12,15 @@ from collections.abc import Callable
 
 import torch
 
+from ridgeline.tools.judge.worker.inputs.orders import ways_in_order
 from ridgeline.tools.judge.worker.inputs.permutations import exchanged, exchanged_in_rows, mixed_up
 from ridgeline.tools.judge.worker.inputs.structure import (
     are_distinct,
     are_permuted_rows,
-    common_order,
     has_structural_zeros,
     is_mask,
     is_symmetric,
     mirrored,
-    order_of,
     row_axis,
 )
 from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, scaled_in_pairs, with_secret_pairs
@@ -36,10 +35,6 @@ FACTORS = ((0.5, 1.0), (0.91, 1.0), (0.99, 1.0), (1.0, 1.1))
 """Ranges of the factors of what is scaled. A reference that asserts a lower bound takes a narrower one, or larger values."""
 _PAIRED = ((0.5, FACTORS[0]), (0.1, FACTORS[1]))
 """Shares of a definite matrix off its diagonal that are replaced, by secret pairs above all, with the factors of its rows."""
-_HEAPED = 0.25  # of the rows in order: with a heap of one value
-_NARROW = 0.25  # of them: with all values but the ends within a part of the range
-_PARTS = 16  # rows in order are changed in this part of one, where little may change
-_MOST_HEAPED = 15 / 16  # of a row's places
 _LARGEST_OF_ZEROS = (1.0, 0.01)
 
 
@@ -52,7 +47,7 @@ def ways_to_vary(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
     if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
         return ()  # a mask of infinities
     if order:
-        return _ways_in_order(tensor, order)
+        return ways_in_order(tensor, order)
     return _ways_of_floats(tensor) if tensor.is_floating_point() else _ways_of_integers(tensor)
 
 
@@ -67,47 +62,6 @@ def ways_of_masks(mask: torch.Tensor) -> tuple[Way, ...]:
     shares = ((_FLIPPED, wide), (_FEW_FLIPPED, ways))
     found = tuple(functools.partial(way, share=share) for share, each in shares for way in each)
     return found if mask.dtype == torch.bool else tuple(functools.partial(_as_numbers, way=way) for way in found)
-
-
-def ways_beyond(draws: tuple[torch.Tensor, torch.Tensor]) -> tuple[Way, ...]:
-    """Return the ways to change an input beyond what two draws of it show, the likeliest first.
-
-    A mask has no shape that a kernel may rely on. Whole numbers in order lie anywhere between their ends. Others above 0
-    may be 0 or 1, unless they are a permutation.
-    """
-    first, second = draws
-    if first.numel() == 0:
-        return ()
-    if is_mask(first) and is_mask(second):
-        return ways_of_masks(first)
-    if first.is_floating_point() or first.is_complex():
-        return ()
-    order = common_order(first, second)
-    if order:
-        return _redrawn_ways(first, order)
-    lowest = min(int(first.min()), int(second.min()))
-    is_structured = are_distinct(first) or are_permuted_rows(first) or order_of(first) != 0
-    bounds = sorted({low for low in (0, 1, -(-lowest // 2)) if low < lowest}) if not is_structured else ()
-    return tuple(functools.partial(_some_lowered, low=low) for low in bounds)
-
-
-def _ways_in_order(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
-    way = (functools.partial(moved, order=order),) if has_room(tensor, order) else ()
-    return way if tensor.is_floating_point() else (*_redrawn_ways(tensor, order), *way)
-
-
-def _redrawn_ways(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
-    """Return the ways to draw whole numbers in order anew: with repeats where they have some, without where they have none.
-
-    Those that begin at 0 may be the ends of bags: with repeats first. Others without any may be places to write to, and a
-    place that is written twice has no certain value.
-    """
-    if not has_room(tensor, order):
-        return ()
-    has_repeats = bool((tensor.diff(dim=-1) == 0).any())
-    begins_at_zero = bool((tensor[..., 0 if order > 0 else -1] == 0).all())
-    kinds = (True,) if has_repeats else (True, False) if begins_at_zero else (False,)
-    return tuple(functools.partial(redrawn, order=order, has_repeats=each) for each in kinds)
 
 
 def _ways_of_floats(tensor: torch.Tensor) -> tuple[Way, ...]:
@@ -276,7 +230,7 @@ def lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> to
     return _with_one((low + (drawn * (room + 1)).long().clamp_max(room)).to(tensor.dtype), low, generator)
 
 
-def _some_lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> torch.Tensor:
+def some_lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> torch.Tensor:
     """Return whole numbers a share of which is lowered, one at least to `low`, below all that is drawn."""
     changed = torch.where(_chosen(tensor, generator, _FLIPPED), lowered(tensor, generator, low=low), tensor)
     return _with_one(changed, low, generator)
@@ -286,63 +240,3 @@ def _lowered_by_one(tensor: torch.Tensor, generator: torch.Generator) -> torch.T
     """Return whole numbers about half of which are one less, none below the smallest."""
     is_less = (_random(tensor.shape, generator) < 1 / 2) & (tensor > tensor.min())
     return tensor - is_less.to(tensor.dtype)
-
-
-def _gaps(tensor: torch.Tensor, order: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the rows rising, and how far every element but the first and the last may go down in its order."""
-    rising = tensor if order > 0 else tensor.flip(-1)
-    gaps = rising.diff(dim=-1)
-    if not tensor.is_floating_point() and bool((gaps > 0).all()):
-        gaps = gaps - 1  # no value twice
-    return rising, gaps[..., :-1]
-
-
-def has_room(tensor: torch.Tensor, order: int) -> bool:
-    """Return whether another value fits anywhere; 0, 1, 2, … are dense."""
-    return bool((_gaps(tensor, order)[1] > 0).any())
-
-
-def moved(tensor: torch.Tensor, generator: torch.Generator, *, order: int) -> torch.Tensor:
-    """Return every element but the ends moved towards its neighbour, so that the order stays."""
-    rising, gaps = _gaps(tensor, order)
-    steps = _random(gaps.shape, generator).to(torch.float64 if not tensor.is_floating_point() else tensor.dtype)
-    changed = rising.clone()
-    if tensor.is_floating_point():
-        changed[..., 1:-1] = torch.maximum(rising[..., 1:-1] - steps * gaps, rising[..., :-2])
-    else:
-        changed[..., 1:-1] -= (steps * (gaps + 1)).long().clamp_max(gaps).to(tensor.dtype)
-    return changed if order > 0 else changed.flip(-1)
-
-
-def redrawn(tensor: torch.Tensor, generator: torch.Generator, *, order: int, has_repeats: bool) -> torch.Tensor:
-    """Return whole numbers in order of which all but each row's ends are drawn anew between these.
-
-    Drawn evenly they leave gaps of every usual size. A heap of one value, or values in a part of the range alone, leave
-    gaps of nothing and of most of the range: empty bags, and long ones. Without repeats a heap is a run of neighbours.
-    """
-    rising = (tensor if order > 0 else tensor.flip(-1)).long()
-    low, high, inner = rising[..., :1], rising[..., -1:], rising.shape[-1] - 2
-    steps = 0 if has_repeats else torch.arange(1, inner + 1, device=rising.device)
-    room = (high - low if has_repeats else high - low - inner - 1).clamp_min(0)
-    rows = (*rising.shape[:-1], 1)
-    kind, begin, end, heap, share = (_random(rows, generator).double() for _ in range(5))
-    within = (kind < _NARROW).double()
-    start, width = within * torch.minimum(begin, end), 1 - within * (1 - (end - begin).abs())
-    drawn = torch.rand((*rows[:-1], inner), generator=generator, device=generator.device, dtype=torch.float64)
-    is_heaped = _random(drawn.shape, generator) < _MOST_HEAPED * share * (kind >= 1 - _HEAPED)
-    places = torch.where(is_heaped, heap, start + width * drawn)
-    offsets = (places * (room + 1)).long().clamp_max(room).sort(dim=-1).values
-    changed = torch.cat((low, low + offsets + steps, high), dim=-1).to(tensor.dtype)
-    return changed if order > 0 else changed.flip(-1)
-
-
-def with_part_changed(
-    tensor: torch.Tensor, _other: torch.Tensor, generator: torch.Generator, *, way: Way
-) -> torch.Tensor:
-    """Return rows in order with a part of a secret one changed in a way that keeps its ends, and so the order."""
-    changed = tensor.clone().reshape(-1, tensor.shape[-1])
-    row = changed[int(torch.randint(len(changed), (), generator=generator, device=generator.device))]
-    length = min(row.numel(), -(-row.numel() // _PARTS) + 2)
-    start = int(torch.randint(row.numel() - length + 1, (), generator=generator, device=generator.device))
-    row[start : start + length] = way(row[start : start + length], generator)
-    return changed.view(tensor.shape)

@@ -53,3 +53,32 @@ def test_no_other_input_changes_while_one_is_tried() -> None:
     with ways.varying_only(1):
         assert ways.changes(1) and not ways.changes(2) and not ways.may_change(0)
     assert ways.changes(2) and ways.may_change(0)
+
+
+def drawn(seed: int, count: int, below: int) -> torch.Tensor:
+    return torch.randperm(below, generator=generator(seed))[:count]
+
+
+def test_few_numbers_of_a_wide_range_are_distinct_by_accident() -> None:
+    few, many = ((drawn(1, count, 4096), drawn(2, count, 4096)) for count in (8, 512))
+    assert InputForm.of(*many).is_distinct and not InputForm.of(*few).is_distinct
+    assert InputForm.of(*few, lambda: True).is_distinct, "places that are written to"
+    row = tuple(each.unsqueeze(0) for each in few)
+    assert not InputForm.of(*row).is_distinct and InputForm.of(*few).may_be_lifted
+    twice = few[1].clone()
+    twice[1] = twice[0]
+    assert not InputForm.of(few[0], twice, lambda: True).is_distinct
+
+
+def test_few_numbers_of_a_wide_range_are_lowered_as_others_are() -> None:
+    lengths = tuple(drawn(seed, 8, 4096) + 256 for seed in (1, 2))
+    ways = InputWays(lengths[:1], lengths[1:])
+    assert int(ways.varied_in_way(0, lengths[0], generator(3)).min()) == 0 and ways.left == ()
+
+
+def test_distinct_numbers_whose_ways_are_all_refused_are_left_as_drawn() -> None:
+    ways = InputWays((drawn(1, 512, 4096),), (drawn(2, 512, 4096),))
+    assert ways.left == ()
+    ways.give_up_way(0)
+    ways.give_up_way(0)
+    assert ways.left == (0,) and ways.kept == ()

@@ -74,3 +74,45 @@ def test_rows_that_are_permutations_each_stay_so_in_every_trial(ids: str) -> Non
     for trial in found.domain.names:
         rows = found.book.contents.of(trial)[0][1]
         assert torch.equal(rows.sort(1).values, torch.arange(64).expand(16, 64)), trial
+
+
+SLOTS = "(torch.randperm(256)[:64, None] * 16 + torch.arange(16))"
+DRAWN = {
+    "slots": f"{SLOTS}.flatten()",
+    "tables": f"{SLOTS}.view(8, 128)",
+    "all slots": "(torch.randperm(64)[:, None] * 16 + torch.arange(16)).flatten()",
+}
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_distinct_numbers_that_are_drawn_in_blocks_are_exchanged_in_trials_and_in_timed_sets(kind: str) -> None:
+    found = made("x, slots", f"torch.randn(4096), {DRAWN[kind]}", "return x[slots]")
+    assert not found.domain.not_varied
+    views = tuple(map(torch.empty_like, found.source.given("a")))
+    trials = [found.source.nominal(f"trial {i}")[1] for i in range(12)]
+    sets = [found.source.timed_set(f"timed {i}", views, 4, None)[1] for i in range(12)]
+    shares = []
+    for slots in (*trials, *sets):
+        assert slots.unique().numel() == slots.numel() and int(slots.min()) >= 0 and int(slots.max()) < 4096
+        is_in_block = slots.view(-1, 16).diff() == 1
+        shares.append(1 - float(is_in_block.float().mean()))
+    assert min(shares) < 0.1 and max(shares) > 0.5
+    assert sum(share > 0 for share in shares) > 16  # rows alone in another order are whole blocks, in few of them
+    assert bool((found.source.given("a")[1].view(-1, 16).diff() == 1).all())
+
+
+@pytest.mark.parametrize("kind", ["slots", "tables"])
+def test_of_tweaked_distinct_numbers_two_are_exchanged_and_one_is_new(kind: str) -> None:
+    found = made("x, slots", f"torch.randn(4096), {DRAWN[kind]}", "return x[slots]")
+    given = found.source.given("a")[1]
+    for other in (found.source.tweaked("a", "b")[1], found.source.tweaked("a", "c", with_one_run)[1]):
+        assert 2 <= int((given != other).sum()) <= 3 and other.unique().numel() == other.numel()
+        assert int((~torch.isin(other, given)).sum()) == 1
+
+
+def test_distinct_numbers_whose_order_the_reference_asserts_stay_as_drawn_and_are_named() -> None:
+    body = "assert bool((slots.view(-1, 16).diff() == 1).all()), 'blocks'", "return x[slots]"
+    found = made("x, slots", f"torch.randn(4096), {DRAWN['slots']}", *body)
+    assert "blocks" in found.domain.not_varied["slots"]
+    assert torch.equal(found.source.nominal("a")[1], found.source.given("a")[1])
+    assert not torch.isin(*(found.source.tweaked("a", label)[1] for label in ("b", "c"))).all(), "another draw"

@@ -61,3 +61,38 @@ def test_places_that_are_written_to_once_are_never_written_twice() -> None:
     each = offsets(made("o, x", f"{places}, torch.randn(9)", "return torch.zeros(1003).index_fill(0, o, 1.0)"))
     assert all(int(o.diff().min()) > 0 for o in each)
     assert max(float(o.diff().max()) for o in each) > 250
+
+
+FOLLOWING = "torch.randint(0, 900, (32, 1)) + torch.arange(64), torch.randn(1024)"
+READ = "return x[o].sum(-1)"
+WRITTEN = "return torch.zeros(1024).index_put((o,), x[:64].expand(32, 64))"
+
+
+def test_positions_that_follow_each_other_repeat_few_or_many_of_their_neighbours() -> None:
+    found = made("o, x", FOLLOWING, READ)
+    given = found.source.given("nominal_1")[0]
+    assert not found.domain.not_varied and bool((given.diff() == 1).all())
+    shares = []
+    for o in offsets(found):
+        steps = o.diff()
+        assert set(steps.unique().tolist()) == {0, 1, 2}, "the order stays, and so do the ends of each row"
+        assert bool((o[:, -1] - o[:, 0] == 63).all())
+        shares.append(float((steps == 0).float().mean()))
+    assert min(shares) < 0.01 and max(shares) > 0.1
+    tweaked = found.book.contents.of("tweaked_1")[0][0]
+    assert len((tweaked != given).any(-1).nonzero()) == 1
+
+
+def test_rows_that_follow_each_other_repeat_them_beside_a_row_that_does_not() -> None:
+    inputs = (
+        "torch.randint(0, 900, (32, 1)) + torch.arange(64) * (1 + (torch.arange(32) == 7))[:, None], torch.randn(1200)"
+    )
+    found = made("o, x", inputs, READ)
+    assert not found.domain.not_varied
+    assert sum(bool((o[8:].diff() == 0).any()) for o in offsets(found)[4:]) > 20
+
+
+def test_positions_that_follow_each_other_stay_where_they_are_written_to_and_are_named() -> None:
+    found = made("o, x", FOLLOWING, WRITTEN)
+    assert list(found.domain.not_varied) == ["o"]
+    assert all(bool((o.diff() == 1).all()) for o in offsets(found))
