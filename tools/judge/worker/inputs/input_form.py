@@ -1,9 +1,9 @@
-"""The form of an input: what all its draws have in common, as far as two of them show it."""
+"""The form of an input: what all its draws have in common, as far as two of them show it, and some more where chance may."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -23,6 +23,9 @@ from ridgeline.tools.modelnew.tensor_bits import equal_bits
 _NO_ACCIDENT = 8.0
 """Pairs of equal numbers that draws of this range would hold by chance, where none occurs twice by rule."""
 
+FurtherDraws = Sequence[Callable[[], torch.Tensor]]
+"""What gives further draws of an input, each when it is asked for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputForm:
@@ -37,12 +40,21 @@ class InputForm:
     is_padded: bool  # floating-point numbers and zeros at places that differ between draws
 
     @classmethod
-    def of(cls, first: torch.Tensor, second: torch.Tensor, is_written: Callable[[], bool] = lambda: False) -> Self:
-        """Return the form of an input by two draws of it; `is_written` tells whether the reference writes by index."""
+    def of(
+        cls,
+        first: torch.Tensor,
+        second: torch.Tensor,
+        is_written: Callable[[], bool] = lambda: False,
+        further: FurtherDraws = (),
+    ) -> Self:
+        """Return the form of an input by two draws of it, and by further ones where two may be distinct by accident.
+
+        `is_written` tells whether the reference writes to places by index.
+        """
         is_both_mask = is_mask(first) and is_mask(second)
         order = 0 if is_both_mask else common_order(first, second)
         is_whole = not first.is_floating_point()
-        is_distinct = is_whole and _are_distinct(first, second, is_written)
+        is_distinct = is_whole and _are_distinct(first, second, is_written, further)
         return cls(
             is_alike=equal_bits(first, second),
             is_mask=is_both_mask,
@@ -74,8 +86,10 @@ class InputForm:
         return self.is_whole and not (self.is_alike or self.is_mask or self.order or self.is_distinct)
 
 
-def _are_distinct(first: torch.Tensor, second: torch.Tensor, is_written: Callable[[], bool]) -> bool:
-    """Return whether no number occurs twice in either draw, or in a row of either, and not by accident.
+def _are_distinct(
+    first: torch.Tensor, second: torch.Tensor, is_written: Callable[[], bool], further: FurtherDraws
+) -> bool:
+    """Return whether no number occurs twice in any draw, or in a row of it, and not by accident.
 
     A few numbers of a wide range are distinct by accident: lengths, tokens. They count as distinct where they may be places
     to write to, of which one that is written twice has no certain value.
@@ -84,11 +98,16 @@ def _are_distinct(first: torch.Tensor, second: torch.Tensor, is_written: Callabl
         return True
     if not (are_distinct(first) and are_distinct(second)):
         return False
-    return have_same_values(first, second) or _equal_by_chance(first, second) >= _NO_ACCIDENT or is_written()
+    if have_same_values(first, second):
+        return True
+    wanted = math.ceil(_NO_ACCIDENT / _equal_by_chance(first, second)) - 2
+    if wanted <= len(further):
+        return all(are_distinct(draw()) for draw in further[: max(0, wanted)])
+    return is_written()
 
 
 def _equal_by_chance(first: torch.Tensor, second: torch.Tensor) -> float:
-    """Return how many pairs of equal numbers two draws would hold, were their numbers any of their range."""
+    """Return how many pairs of equal numbers a draw would hold, were its numbers any of the range of two draws."""
     ends = [end for each in (first, second) for end in range_of_whole(each) or ()]
-    pairs = first.numel() * (first.numel() - 1)
+    pairs = first.numel() * (first.numel() - 1) / 2
     return pairs / (max(ends) - min(ends) + 1) if ends else math.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
@@ -29,11 +29,23 @@ Change = Callable[..., torch.Tensor]
 class InputWays:
     """The way in which each input may vary, by its position."""
 
-    def __init__(self, first: Tensors, second: Tensors, is_written: Callable[[], bool] = lambda: False) -> None:
-        """Find the forms and the widest ways by two draws; `is_written` tells whether the reference writes by index."""
+    def __init__(
+        self,
+        first: Tensors,
+        second: Tensors,
+        is_written: Callable[[], bool] = lambda: False,
+        further: Sequence[Callable[[], Tensors]] = (),
+    ) -> None:
+        """Find the forms and the widest ways by two draws, and by further ones where chance may have its part in these.
+
+        `is_written` tells whether the reference writes to places by index.
+        """
         pairs = list(zip(first, second, strict=True))
         is_written = functools.cache(is_written)
-        self.forms = tuple(InputForm.of(*pair, is_written) for pair in pairs)
+        self.forms = tuple(
+            InputForm.of(*pair, is_written, [functools.partial(_one_of, draw, i) for draw in further])
+            for i, pair in enumerate(pairs)
+        )
         self._ways = {
             i: _ways_of(form, pair, is_written)
             for i, (form, pair) in enumerate(zip(self.forms, pairs, strict=True))
@@ -120,6 +132,10 @@ class InputWays:
         if self.forms[index].is_distinct and not self._is_as_drawn(index):
             return _with_three_changed
         return change
+
+
+def _one_of(draw: Callable[[], Tensors], index: int) -> torch.Tensor:
+    return draw()[index]
 
 
 def _ways_of(

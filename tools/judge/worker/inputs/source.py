@@ -53,6 +53,8 @@ from ridgeline.tools.records.vocabulary import DeviceKind
 ArgumentKey = int | str
 """An input tensor by its position, a parameter or buffer by its name."""
 _DRAWS_S = 0.1  # where integers differ between draws, every set gets its own draw if all take no longer; else a choice
+_MOST_DRAWS = 32  # further ones, which show whether numbers are distinct by accident
+_MOST_DRAWN = 1 << 26  # numbers in these
 
 
 class SecretSource:
@@ -70,7 +72,9 @@ class SecretSource:
             generator=self._generator,
         )
         first, second, self._draw_s = self._two_draws()
-        self.ways = InputWays(first, second, functools.partial(writes_to_places, reference, first))
+        count = min(_MOST_DRAWS, _MOST_DRAWN // max(1, sum(t.numel() for t in first)))
+        further = [functools.partial(reference.draw_inputs, 3 + i) for i in range(count)]
+        self.ways = InputWays(first, second, functools.partial(writes_to_places, reference, first), further)
         self._forms = self.ways.forms
         self._maps = {i: t for i, (t, form) in enumerate(zip(first, self._forms, strict=True)) if form.is_map}
         self._draws_each: bool | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
@@ -82,3 +84,12 @@ def test_distinct_numbers_whose_ways_are_all_refused_are_left_as_drawn() -> None
     ways.give_up_way(0)
     ways.give_up_way(0)
     assert ways.left == (0,) and ways.kept == ()
+
+
+def test_further_draws_show_whether_numbers_are_distinct_by_accident() -> None:
+    by_rule = [functools.partial(drawn, seed, 64, 8192) for seed in range(3, 40)]
+    by_chance = [lambda s=seed: torch.randint(8192, (64,), generator=generator(s)) for seed in range(3, 40)]
+    pair = drawn(1, 64, 8192), drawn(2, 64, 8192)
+    assert InputForm.of(*pair, further=by_rule).is_distinct
+    assert not InputForm.of(*pair, lambda: True, further=by_chance).is_distinct
+    assert not InputForm.of(*pair, further=by_rule[:8]).is_distinct, "too few of them"
