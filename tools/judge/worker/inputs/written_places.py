@@ -1,4 +1,4 @@
-"""Whether a reference writes to places by index: one that is written twice has no certain value."""
+"""Writes of a reference to places by index: a place that is written twice has no certain value."""
 
 from __future__ import annotations
 
