@@ -10,7 +10,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.orders import ways_of_drawn_order, with_part_changed
+from ridgeline.tools.judge.worker.inputs.orders import has_full_row, ways_of_drawn_order, with_part_changed
 from ridgeline.tools.judge.worker.inputs.padding import ways_of_zeros
 from ridgeline.tools.judge.worker.inputs.permutations import (
     exchanged,
@@ -21,6 +21,9 @@ from ridgeline.tools.judge.worker.inputs.permutations import (
 from ridgeline.tools.judge.worker.inputs.structure import are_permuted_rows, order_of
 from ridgeline.tools.judge.worker.inputs.variation import Way, some_lowered, ways_of_masks, ways_to_vary
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
+
+_AS_DRAWN_WHEN_TIMED = 3 / 4
+"""Share of the timed sets in which slots and positions come as `get_inputs` draws them: a caller's are mostly so."""
 
 Change = Callable[..., torch.Tensor]
 """Returns an input of which a secret part is that of another one."""
@@ -51,6 +54,10 @@ class InputWays:
             for i, (form, pair) in enumerate(zip(self.forms, pairs, strict=True))
             if form.needs_ways
         }
+        self._is_full = tuple(
+            form.is_ordered_whole and has_full_row(draw, form.order)
+            for form, draw in zip(self.forms, first, strict=True)
+        )
         self._refused: set[int] = set()
         self._only: int | None = None
 
@@ -101,9 +108,18 @@ class InputWays:
         """Return whether an input may be another one now: it is changed, or `get_inputs` changes it enough."""
         return self.changes(index) if index in self._ways else self._only in (None, index)
 
-    def varied_in_way(self, index: int, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """Return an input changed in the way that it has now."""
+    def varied_in_way(
+        self, index: int, tensor: torch.Tensor, generator: torch.Generator, *, is_timed: bool = False
+    ) -> torch.Tensor:
+        """Return an input changed in the way that it has now; in most timed sets drawn blocks and unit steps stay."""
+        if is_timed and self._is_drawn_structure(index) and float(_uniform(generator)) < _AS_DRAWN_WHEN_TIMED:
+            return tensor
         return self._ways[index][0](tensor, generator)
+
+    def _is_drawn_structure(self, index: int) -> bool:
+        """Return whether an input is drawn, and distinct, or of rows in order into which no other number fits."""
+        form = self.forms[index]
+        return not form.is_alike and (self._is_full[index] if form.order else form.is_distinct)
 
     def tweaked(
         self, index: int, tensor: torch.Tensor, other: torch.Tensor, change: Change, generator: torch.Generator
@@ -184,3 +200,7 @@ def _with_three_changed(tensor: torch.Tensor, other: torch.Tensor, generator: to
 def _as_drawn(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
     """Return what `get_inputs` gave: it changes by itself."""
     return tensor
+
+
+def _uniform(generator: torch.Generator) -> torch.Tensor:
+    return torch.rand((), generator=generator, device=generator.device)

@@ -44,7 +44,7 @@ def ways_of_drawn_order(tensor: torch.Tensor, order: int, is_written: Callable[[
     writes to places by index they are not: a place that is written twice has no certain value.
     """
     ways = _redrawn_ways(tensor, order)
-    if not _has_full_row(tensor, order) or is_written():
+    if not has_full_row(tensor, order) or is_written():
         return ways
     repeating = tuple(functools.partial(_redrawn_and_repeated, way=way, order=order) for way in ways)
     return (*repeating, *ways) if ways else (functools.partial(repeated, order=order),)
@@ -64,7 +64,7 @@ def has_room(tensor: torch.Tensor, order: int) -> bool:
     return bool((_gaps(tensor, order)[1] > 0).any())
 
 
-def _has_full_row(tensor: torch.Tensor, order: int) -> bool:
+def has_full_row(tensor: torch.Tensor, order: int) -> bool:
     """Return whether no other number without repeats fits into some row."""
     rising, gaps = _gaps(tensor, order)
     is_full = (gaps <= 0).all(-1) & (rising.diff(dim=-1) > 0).all(-1)

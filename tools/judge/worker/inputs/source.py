@@ -133,14 +133,14 @@ class SecretSource:
         """Return inputs as `get_inputs` gives them."""
         return self._reference.draw_inputs(self._seed(label))
 
-    def nominal(self, label: str) -> Tensors:
+    def nominal(self, label: str, *, is_timed: bool = False) -> Tensors:
         """Return inputs as `get_inputs` gives them, but change those that it always gives alike."""
-        return tuple(self._varied(i, t, label) for i, t in enumerate(self.given(label)))
+        return tuple(self._varied(i, t, label, is_timed=is_timed) for i, t in enumerate(self.given(label)))
 
-    def _varied(self, index: int, tensor: torch.Tensor, label: str) -> torch.Tensor:
+    def _varied(self, index: int, tensor: torch.Tensor, label: str, *, is_timed: bool = False) -> torch.Tensor:
         if not self.ways.changes(index):
             return tensor
-        return self.ways.varied_in_way(index, tensor, self._generator(f"{label}:varied:{index}"))
+        return self.ways.varied_in_way(index, tensor, self._generator(f"{label}:varied:{index}"), is_timed=is_timed)
 
     def tweaked(self, base: str, label: str, change: Change = with_one_row) -> Tensors:
         """Return the inputs given for `base` changed in one secret place: a few sampled elements do not tell the two apart."""
@@ -272,7 +272,7 @@ class SecretSource:
         if self._draws_each is None:
             self._draws_each = self._should_draw_each(n_sets)
         if self._draws_each:
-            return Draws(draw=lambda index: self.nominal(f"{label}:{index}"))
+            return Draws(draw=lambda index: self.nominal(f"{label}:{index}", is_timed=True))
         return self._mixtures(label, n_sets)
 
     def distributed(self, filling: Filling, label: str, chosen: Mapping[int, SetKind]) -> Distributed:

@@ -97,7 +97,7 @@ def test_distinct_numbers_that_are_drawn_in_blocks_are_exchanged_in_trials_and_i
         is_in_block = slots.view(-1, 16).diff() == 1
         shares.append(1 - float(is_in_block.float().mean()))
     assert min(shares) < 0.1 and max(shares) > 0.5
-    assert sum(share > 0 for share in shares) > 16  # rows alone in another order are whole blocks, in few of them
+    assert sum(share > 0 for share in shares[:12]) > 7  # rows alone in another order are whole blocks, in few of them
     assert bool((found.source.given("a")[1].view(-1, 16).diff() == 1).all())
 
 

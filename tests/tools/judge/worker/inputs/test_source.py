@@ -123,6 +123,30 @@ def test_reduced_types_and_single_numbers_are_refilled() -> None:
         assert bool(torch.isfinite(x).all()) and bool(torch.isfinite(y))
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [
+        "torch.randint(0, 900, (8, 1)) + torch.arange(64)",
+        "(torch.randperm(900)[:8, None] * 64 + torch.arange(64)).flatten()",
+    ],
+)
+def test_most_timed_sets_have_positions_and_slots_as_they_are_drawn_and_no_trial_has(draw: str) -> None:
+    """A kernel that looks whether they follow each other gains what its callers gain."""
+    reference = Reference(REFERENCE.format(names="x, at", body="x[at]", inputs=f"torch.randn(65536), {draw}"))
+    source = SecretSource(reference, b"secret")
+
+    def follow_each_other(at: torch.Tensor) -> bool:
+        return bool((at.view(8, 64).diff(dim=1) == 1).all())
+
+    assert not any(follow_each_other(source.nominal(f"trial {i}")[1]) for i in range(16))
+    filling, views = source.fill("renewal:1", 64), source.given("views")
+    timed = 0
+    for index in range(64):
+        filling.write(index, views)
+        timed += follow_each_other(views[1])
+    assert 36 <= timed <= 60
+
+
 LAYER = """    def __init__(self):
         super().__init__()
         self.layer = nn.Linear(64, 32)
