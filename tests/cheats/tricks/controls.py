@@ -54,6 +54,8 @@ TRICKS: tuple[Trick, ...] = (
           c("conditioned_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of edit distances, whose sequences may be moved copies", "nothing: it must pass",
           c("aligned_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of edit distances between all sequences of one input", "nothing: it must pass",
+          c("matched_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of filters whose gains settle late beside much noise", "nothing: it must pass",
           c("filtered_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a ring of resonators, most of whose inputs may be zero", "nothing: it must pass",

@@ -170,9 +170,10 @@ class Domain:
         return bool(self._source.crowds.get(trial))
 
     def _settle_copies(self) -> list[str]:
-        """Find out which inputs may be moved copies of others, name the others of their form, and return the trial, if any."""
-        names = self._reference.input_names
-        self.skipped |= settle_copies(self._source, self._book, names, self._objection_to)
+        """Find out which inputs, or rows, may be moved copies, name what the reference refuses, return the trial, if any."""
+        self.skipped |= settle_copies(
+            self._source, self._book, self._reference, self._objection_to, self._try_unless_lost
+        )
         return [MOVED_COPY] if self._source.copied else []
 
     # ------------------------------------------------------------------------------------------------------- mixtures

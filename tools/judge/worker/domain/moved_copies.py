@@ -1,21 +1,39 @@
-"""The inputs that the trial `moved_copy` makes copies of others: all that may be one, or those that the reference takes."""
+"""What the trial `moved_copy` makes copies of others, inputs or rows of one: all that may be, or what the reference takes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
-from ridgeline.tools.judge.worker.domain.objections import Objection
+from ridgeline.tools.judge.worker.domain.meeting_rows import do_rows_meet
+from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.inputs.moved_copies import first_of_each_copy
+from ridgeline.tools.judge.worker.inputs.moved_copies import first_of_each_copy, may_copy_rows
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import MOVED_COPY
 
+_APART = "its rows do not meet"
 
-def settle_copies(source: SecretSource, book: CaseBook, names: tuple[str, ...], objection: Objection) -> dict[str, str]:
-    """Note the copies in the secret source; return the inputs that stay as they are, by `moved_copy NAME` with the reason."""
+
+def settle_copies(
+    source: SecretSource, book: CaseBook, reference: Reference, objection: Objection, tried: Tried
+) -> dict[str, str]:
+    """Note the copies in the secret source; return the inputs that stay as they are, by `moved_copy NAME` with the reason.
+
+    An input that is neither a copy nor has one is its own first where its rows meet: some are copies of the others.
+    """
+    names = reference.input_names
     free = [i for i in range(len(names)) if source.ways.may_change(i)]
-    firsts = first_of_each_copy(source.nominal(MOVED_COPY), source.ways.forms, free)
+    inputs, forms = source.nominal(MOVED_COPY), source.ways.forms
+    firsts = first_of_each_copy(inputs, forms, free)
+    alone = set(free).difference(firsts, firsts.values())
+
+    def do_meet(index: int) -> bool:
+        what = f"{MOVED_COPY}, rows of {names[index]}"
+        return not tried(what, lambda: "" if do_rows_meet(index, source, book, reference) else _APART)
+
+    firsts |= {i: i for i in filter(do_meet, may_copy_rows(inputs, forms, alone))}
 
     def note(chosen: frozenset[int]) -> None:
         book.forget(MOVED_COPY)

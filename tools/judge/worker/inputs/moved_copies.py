@@ -1,4 +1,4 @@
-"""Inputs that are nearly copies of others of their form, moved along a dimension: what fits together lies off the diagonal.
+"""Inputs, or rows of one, that are nearly copies of others, moved along a dimension: what fits together lies off the diagonal.
 
 Draws are independent of each other, so that nothing fits better far from the diagonal than near it. Users align, compare
 and match what is a shifted copy of something.
@@ -52,8 +52,23 @@ def first_of_each_copy(inputs: Tensors, forms: Sequence[InputForm], free: Collec
     return firsts
 
 
+def may_copy_rows(inputs: Tensors, forms: Sequence[InputForm], free: Collection[int]) -> tuple[int, ...]:
+    """Return the inputs of which some rows, slices of the first dimension, may be copies of others, moved along another one.
+
+    Structure is none, as for copies of an input.
+    """
+    return tuple(
+        i
+        for i, (tensor, form) in enumerate(zip(inputs, forms, strict=True))
+        if i in free and not form.is_alike and tensor.dim() and len(tensor) > 1 and _others(tensor.shape)
+        if _may_be_moved(tensor, form)
+    )
+
+
 def with_copies(inputs: Tensors, firsts: Mapping[int, int], generator: torch.Generator) -> Tensors:
     """Return inputs of which each of `firsts` is nearly a copy of its first one, moved; these may hold numbers for a while.
+
+    Of one that is its own first, half of the rows are copies of the others.
 
     Each row, or matrix, of a copy moves by a number of places of its own. Half of the first dimension's places move along
     that one, where there are as many as two others need; a dimension of the rest is secret for each place.
@@ -61,6 +76,9 @@ def with_copies(inputs: Tensors, firsts: Mapping[int, int], generator: torch.Gen
     changed = list(inputs)
     for first in dict.fromkeys(firsts.values()):
         copies = [i for i, of in firsts.items() if of == first]
+        if copies == [first]:
+            changed[first] = _with_copied_rows(inputs[first], generator)
+            continue
         of_group = [first, *copies]
         shape = _without_leading_ones(inputs[first].shape)
         for i in of_group:
@@ -70,6 +88,19 @@ def with_copies(inputs: Tensors, firsts: Mapping[int, int], generator: torch.Gen
         for i in of_group:
             changed[i] = changed[i].view(inputs[i].shape)
     return tuple(changed)
+
+
+def _with_copied_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return an input with as many pairs of rows as there are, of which one is nearly a moved copy of the other."""
+    order, half = torch.randperm(len(tensor), generator=generator, device=generator.device), len(tensor) // 2
+    pairs = (order[:half], order[half : 2 * half])
+    rows = [tensor[places] for places in pairs]
+    for places, dim in _dealt(torch.arange(half, device=tensor.device), _others(tensor.shape), generator):
+        _move(rows, (0, 1), places, dim, generator)
+    changed = tensor.clone()
+    for places, each in zip(pairs, rows, strict=True):
+        changed[places] = each
+    return changed
 
 
 def _move(
@@ -138,8 +169,12 @@ def _parts(shape: torch.Size, generator: torch.Generator) -> Iterator[_Part]:
     places = torch.arange(count, device=generator.device)
     if block:
         yield places[start : start + block], 0
-    rest = torch.cat((places[:start], places[start + block :]))
-    rest = rest[torch.randperm(len(rest), generator=generator, device=generator.device)]
+    yield from _dealt(torch.cat((places[:start], places[start + block :])), others, generator)
+
+
+def _dealt(places: torch.Tensor, others: Sequence[int], generator: torch.Generator) -> Iterator[_Part]:
+    """Return places along the first dimension, dealt in secret to the dimensions along which they move."""
+    rest = places[torch.randperm(len(places), generator=generator, device=generator.device)]
     order = torch.randperm(len(others), generator=generator, device=generator.device).tolist()
     for number, which in enumerate(order):
         if len(chosen := rest[number :: len(others)]):

@@ -92,7 +92,7 @@ class SecretSource:
         self.crowds: dict[str, Mapping[int, Way]] = {}
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
         self.copied: Mapping[int, int] = {}
-        """The input that each copy in the trial `moved_copy` is made of; none until it is known which may be one."""
+        """The input that each copy in the trial `moved_copy` is made of, itself where rows are; none until that is known."""
         self.lifted_dims = 0
         """The last dimensions that are lifted as a whole in place of single outliers; 0 where there are such."""
         self.power = 1.0
@@ -222,7 +222,7 @@ class SecretSource:
         return {i: ways for i, ways in found.items() if ways}
 
     def moved_copies(self, label: str) -> Tensors:
-        """Return inputs of which some are nearly copies of others, moved along one of their dimensions."""
+        """Return inputs of which some, or rows, are nearly copies of others, moved along one of their dimensions."""
         return with_copies(self.nominal(label), self.copied, self._generator(label + ":copies"))
 
     def transformed(self, transform: Way, label: str) -> Tensors:

@@ -64,3 +64,23 @@ def test_only_what_lies_far_from_the_diagonal_aligns_copies() -> None:
     usual, copies = (found.book.case(name).expected[0].values.double() for name in ("nominal_0", MOVED_COPY))
     assert MOVED_COPY in found.domain.names and float(copies.median()) > float(usual.median())
     assert int((copies > usual.max()).sum()) >= 4
+
+
+def test_rows_of_which_the_reference_takes_no_copy_stay_and_are_named() -> None:
+    is_copy = (
+        "any(float(torch.cosine_similarity(a[:, None].roll(lag, 2), a[None], 2).max()) > 0.9 for lag in range(16, 49))"
+    )
+    found = made("a", "torch.randn(12, 64)", f"assert not {is_copy}", "return a @ a.mT")
+    assert not found.source.copied and MOVED_COPY not in found.domain.names and refused(found) == [f"{MOVED_COPY} a"]
+
+
+@pytest.mark.parametrize("body", ["torch.cdist(a, a)", "torch.corrcoef(a)", "(a - a.mean(0)) / a.std(0)", "a @ a.mT"])
+def test_what_is_usually_made_of_rows_is_made_of_copies(body: str) -> None:
+    found = made("a", "torch.randn(12, 64)", f"return {body}")
+    assert found.source.copied == {0: 0} and MOVED_COPY in found.domain.names
+
+
+def test_rows_that_copies_would_leave_to_rounding_stay() -> None:
+    lags = "torch.stack([(a[:, None] - a.roll(lag, 1)).abs().sum(-1) for lag in range(64)]).amin(0)"
+    found = made("a", "torch.randn(12, 64)", f"return 1 / ({lags} + 99 * torch.eye(12) - 20).clamp(min=0)")
+    assert MOVED_COPY not in found.domain.names and refused(found) == [f"{MOVED_COPY} a"]

@@ -1,4 +1,4 @@
-"""Inputs of one form become copies of the first of them, moved far along a dimension; what has structure stays."""
+"""Inputs of one form become copies of the first of them, rows that meet copies of others; what has structure stays."""
 
 from __future__ import annotations
 
@@ -128,5 +128,59 @@ def test_permutations_and_masks_are_no_copies(draw: str) -> None:
     assert not copied(made("x, y", f"{draw}, {draw}", "return (x == y).sum(-1)"))
 
 
-def test_a_single_input_has_no_such_trial() -> None:
+def test_a_single_input_whose_rows_do_not_meet_has_no_such_trial() -> None:
     assert MOVED_COPY not in made("x", "torch.randn(16, 64)", "return x * 2").domain.names
+
+
+def with_copied_rows(*shape: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a draw, and what becomes of it where rows are copies of others."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randn(shape, generator=generator)
+    return drawn, with_copies((drawn,), {0: 0}, generator)[0]
+
+
+def partners(x: torch.Tensor, dim: int) -> list[tuple[int, int, int]]:
+    """Return the pairs of rows of which one is nearly a moved copy of the other, and by how many places."""
+    pairs = ((a, b, lag_of(x[a], x[b], dim)) for a in range(len(x)) for b in range(a))
+    return [(a, b, lag) for a, b, lag in pairs if lag is not None]
+
+
+@pytest.mark.parametrize(("rows", "pairs"), [(2, 1), (12, 6), (13, 6)])
+def test_half_of_the_rows_are_moved_copies_of_the_others(rows: int, pairs: int) -> None:
+    _, x = with_copied_rows(rows, 128)
+    found = partners(x, 0)
+    assert len(found) == pairs and len({row for a, b, _ in found for row in (a, b)}) == 2 * pairs
+    assert all(32 <= lag <= 64 for _, _, lag in found)
+
+
+def test_rows_of_two_dimensions_are_moved_along_either() -> None:
+    _, x = with_copied_rows(12, 48, 24)
+    assert len(partners(x, 0)) == len(partners(x, 1)) == 3
+
+
+def test_a_row_without_a_partner_stays_and_no_draw_is_written() -> None:
+    drawn, x = with_copied_rows(3, 64)
+    assert int((drawn == x).all(-1).sum()) == 1
+    generator = torch.Generator().manual_seed(0)
+    assert torch.equal(drawn, torch.randn((3, 64), generator=generator))
+
+
+PAIRS = "return (x[:, None] == x).sum(-1)"
+
+
+def test_rows_that_meet_are_copies_of_others() -> None:
+    found = made("x", "torch.randint(9, (12, 64))", PAIRS)
+    assert copied(found) == {0: 0} and MOVED_COPY in found.domain.names
+    assert int(found.book.case(MOVED_COPY).inputs[0].max()) < 9
+
+
+def test_an_input_that_is_a_copy_or_has_one_has_no_copies_of_rows() -> None:
+    draw = "torch.randint(9, (12, 64))"
+    body = "return (x[:, None] == y).sum(-1) + (x[:, None] == x).sum(-1) + (z[:, None] == z).sum(-1)"
+    found = made("x, y, z", f"{draw}, {draw}, torch.randint(9, (12, 63))", body)
+    assert copied(found) == {1: 0, 2: 2}
+
+
+@pytest.mark.parametrize("draw", ["torch.randint(9, (1, 64))", "torch.randint(9, (64,))", "torch.randint(9, (64, 7))"])
+def test_one_row_and_short_ones_are_no_copies_of_others(draw: str) -> None:
+    assert not copied(made("x", draw, "return (x[:, None] == x).sum(-1)"))
