@@ -65,6 +65,8 @@ BANDED, BANDED_HIGH = "banded", "banded_high"
 of the shortest one, lead along a line."""
 BANDS = (BANDED, BANDED_HIGH)
 OF_SQUARES = (*NEAR_IDENTITIES, *BANDS)
+NEAR_ROWS = "near_rows"
+"""The trial half of whose inputs' rows are near others, as near as goes; only where rows meet in the output."""
 RAISED_MATRICES, LOWERED_MATRICES = "raised_matrices", "lowered_matrices"
 """The trials whose matrices, parameters and buffers of either sign, are moved to one side as a whole, as far as that goes."""
 RAISED_VECTORS, LOWERED_VECTORS = "raised_vectors", "lowered_vectors"
@@ -96,6 +98,7 @@ SIZED = (
     SMALL_APART,
     LARGE_BLOCKED,
     *OF_SQUARES,
+    NEAR_ROWS,
     *MOVED,
     *UNEVEN,
     *QUIET,

@@ -28,7 +28,9 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
 from ridgeline.tools.judge.worker.domain.faint_inputs import find_faint_trials
 from ridgeline.tools.judge.worker.domain.first_parts import FirstParts
 from ridgeline.tools.judge.worker.domain.held_numbers import find_held_numbers
+from ridgeline.tools.judge.worker.domain.near_rows import why_near_rows_show_nothing
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
+from ridgeline.tools.judge.worker.domain.sized_arguments import changes_any_tensor
 from ridgeline.tools.judge.worker.domain.trial_sizes import (
     ALIKE,
     MOST_STEPS,
@@ -52,24 +54,20 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.records.trial_names import (
     HELD,
-    LARGE_BLOCKED,
     LARGE_INPUTS,
     LARGE_MATRICES,
     LARGE_SCALARS,
-    LARGE_VECTORS,
     MOVED,
     MOVED_VECTORS,
     NEAR_IDENTITIES,
+    NEAR_ROWS,
     NOMINAL,
     OF_SQUARES,
     QUIET,
     RAISED,
     SCALARS,
-    SILENT,
     SIZED,
     SIZED_SCALARS,
-    SMALL_APART,
-    SMALL_PARAMETERS,
     SMALL_SCALARS,
     UNEVEN,
 )
@@ -176,29 +174,17 @@ class SizedTrials:
     def _changes_any(self, trial: str) -> bool:
         given = tuple(self._reference.scalars)
         has_scalars = trial in SIZED_SCALARS and self._scalars_of(trial, _TWICE) != given
-        return has_scalars or self._changes_any_tensor(trial)
-
-    def _changes_any_tensor(self, trial: str) -> bool:
-        weights = self._source.weights
-        if trial in UNEVEN:
-            return len(self._uneven.shares) > 1
-        if trial in HELD:
-            return trial in self._source.held
-        if trial in OF_SQUARES:
-            return bool(weights.square or self._source.square)
-        if trial in (*OF_INPUTS, *SILENT):
-            return bool(self._source.may_be_larger)
-        if trial in (SMALL_PARAMETERS, SMALL_APART):
-            return bool(weights.free_of_one_sign)
-        if trial in MOVED:
-            return bool(weights.free_to_move(vectors=trial in MOVED_VECTORS))
-        is_of_matrices = trial in (LARGE_MATRICES, LARGE_BLOCKED)
-        return (is_of_matrices or trial == LARGE_VECTORS) and weights.has_free(vectors=not is_of_matrices)
+        return has_scalars or changes_any_tensor(trial, self._source, n_shares=len(self._uneven.shares))
 
     def _shows_nothing(self, trial: str) -> bool:
         """Return whether nothing is to be seen of other sizes; moved weights that merely scale the output show nothing else."""
         if trial in (*QUIET, *UNEVEN):
             return False
+        if trial == NEAR_ROWS:
+            look = functools.partial(
+                why_near_rows_show_nothing, self._source, self._arguments_of(NOMINAL[0]), self._outputs
+            )
+            return self._nothing_of(LARGE_INPUTS) is Likeness.SCALED or bool(self._seen(trial, look))
         if trial in OF_SQUARES:  # shares of a row's sum are the same at any size
             kinds = [LARGE_MATRICES] * bool(self._source.weights.square) + [LARGE_INPUTS] * bool(self._source.square)
             return all(self._nothing_of(kind) is Likeness.SCALED for kind in kinds)

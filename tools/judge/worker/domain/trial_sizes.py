@@ -18,6 +18,7 @@ from ridgeline.tools.records.trial_names import (
     MOVED,
     MOVED_VECTORS,
     NEAR_IDENTITY,
+    NEAR_ROWS,
     NOMINAL,
     QUIET,
     RAISED,
@@ -44,6 +45,7 @@ MOST_STEPS = {
     NEAR_IDENTITY: 8,  # 256: `_NEAR_STEPS_OF_TWO`
     SMALL_NEAR_IDENTITY: 8,
     **dict.fromkeys(BANDS, 8),
+    NEAR_ROWS: 10,  # a 1024th
     LARGE_DIAGONALS: 24,  # 12, or 4096 times the sum of a row
     **dict.fromkeys(MOVED, 24),  # `_FURTHEST` in equal steps
     **dict.fromkeys(UNEVEN, 48),  # 64 times as large, or a 64th: two would be 8 times and an 8th
@@ -55,7 +57,7 @@ Larger sizes would ask an honest kernel for what float32 does not hold: a gate o
 _FURTHEST = 5.0
 """What is added with the most steps of a trial of MOVED: all gates are moved, not single ones."""
 _SILENT_STEPS_OF_TWO = 2
-_BY_TWOS = (NEAR_IDENTITY, SMALL_NEAR_IDENTITY, *BANDS)
+_BY_TWOS = (NEAR_IDENTITY, SMALL_NEAR_IDENTITY, *BANDS, NEAR_ROWS)
 _NEAR_STEPS_OF_TWO = 1  # numbers beside a diagonal over a power of two: the diagonal has few bits
 OF_INPUTS = (LARGE_INPUTS, SMALL_INPUTS)
 ALIKE = (

@@ -9,6 +9,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
+from ridgeline.tools.judge.worker.inputs.near_rows import NearRows
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.inputs.square_matrices import near_identity, with_band, with_large_diagonals
 from ridgeline.tools.judge.worker.inputs.transforms import (
@@ -40,6 +41,7 @@ from ridgeline.tools.records.trial_names import (
     MOVED_COPY,
     MOVED_VECTORS,
     NEAR_ONE,
+    NEAR_ROWS,
     NOMINAL,
     OF_SQUARES,
     ORDER_ONE,
@@ -104,6 +106,7 @@ class TrialContents:
             MOVED_COPY: self._source.moved_copies,
             LARGE_INPUTS: lambda label: self._source.times(self._source.nominal(label), self._source.sizes[label]),
             SMALL_INPUTS: lambda label: self._source.times(self._source.nominal(label), 1 / self._source.sizes[label]),
+            NEAR_ROWS: lambda label: transformed(NearRows(self._source.sizes[label]), label),
             **dict.fromkeys(OF_SQUARES, self._with_other_squares),
             **{trial: functools.partial(self._source.silent, trial=trial) for trial in QUIET},
             INTEGERS: lambda label: transformed(whole_numbers, label),

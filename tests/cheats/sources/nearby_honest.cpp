@@ -1,0 +1,2 @@
+// Honest.
+void run(SIGNATURE) { mix(x, out); }

@@ -1,0 +1,39 @@
+"""The tensors that a trial of SIZED changes, and whether a problem has any."""
+
+from __future__ import annotations
+
+from ridgeline.tools.judge.worker.domain.trial_sizes import OF_INPUTS
+from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.records.trial_names import (
+    HELD,
+    LARGE_BLOCKED,
+    LARGE_MATRICES,
+    LARGE_VECTORS,
+    MOVED,
+    MOVED_VECTORS,
+    NEAR_ROWS,
+    OF_SQUARES,
+    SILENT,
+    SMALL_APART,
+    SMALL_PARAMETERS,
+    UNEVEN,
+)
+
+
+def changes_any_tensor(trial: str, source: SecretSource, *, n_shares: int) -> bool:
+    """Return whether a trial changes an input, parameter or buffer; `n_shares` are those one of which alone changes."""
+    weights = source.weights
+    if trial in UNEVEN:
+        return n_shares > 1
+    if trial in HELD:
+        return trial in source.held
+    if trial in OF_SQUARES:
+        return bool(weights.square or source.square)
+    if trial in (*OF_INPUTS, *SILENT, NEAR_ROWS):
+        return bool(source.may_be_larger)
+    if trial in (SMALL_PARAMETERS, SMALL_APART):
+        return bool(weights.free_of_one_sign)
+    if trial in MOVED:
+        return bool(weights.free_to_move(vectors=trial in MOVED_VECTORS))
+    is_of_matrices = trial in (LARGE_MATRICES, LARGE_BLOCKED)
+    return (is_of_matrices or trial == LARGE_VECTORS) and weights.has_free(vectors=not is_of_matrices)
