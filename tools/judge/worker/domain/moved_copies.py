@@ -1,4 +1,4 @@
-"""What the trial `moved_copy` makes copies of others, inputs or rows of one: all that may be, or what the reference takes."""
+"""The inputs, or rows, that the trial `moved_copy` makes copies of others: all that may be, or what the reference takes."""
 
 from __future__ import annotations
 
