@@ -12,9 +12,9 @@ from __future__ import annotations
 import sys
 
 from tests.cheats.trick import Case, Form, Group, Trick
-from tests.cheats.tricks import controls, further, machine, no_kernel, replay, tampering, timing, wrong
+from tests.cheats.tricks import controls, further, machine, no_kernel, replay, rounds, tampering, timing, wrong
 
-GROUPS = (controls, timing, replay, wrong, tampering, no_kernel, machine, further)
+GROUPS = (controls, timing, replay, wrong, tampering, no_kernel, machine, further, rounds)
 CATALOGUE: tuple[Trick, ...] = tuple(each for group in GROUPS for each in group.TRICKS)
 
 

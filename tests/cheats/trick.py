@@ -41,6 +41,7 @@ class Group(StrEnum):
     NO_KERNEL = "Not a kernel"
     MACHINE = "Attacks on the machine"
     FURTHER = "Aimed at this judge"
+    ROUNDS = "Rounds, steps and terms left out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,8 @@ from ridgeline.tools.records.vocabulary import PrecisionClass
 
 WORSE = 4.0
 """A trial whose errors are at most this x a nominal trial's is as good as that one."""
+ROOM = 1 / 4
+"""Part of fp32's gates by which the reference's own type may be off: kernels that round otherwise have the rest."""
 LEFT_TO_ROUNDING = "its output would be left to rounding"
 
 

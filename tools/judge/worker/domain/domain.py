@@ -189,9 +189,7 @@ class Domain:
             self._source.draw_each_set()
 
     def _takes_inputs(self, inputs: Tensors) -> bool:
-        book = self._book
-        with book.parameters_kept():
-            book.place_parameters(book.contents.parameters(NOMINAL[0]))
+        with self._book.usual_parameters():
             try:
                 return are_finite(self._reference.run(inputs)) or not self._is_given_finite
             except ProblemError:

@@ -10,7 +10,7 @@ from ridgeline.tools.judge.worker.domain.first_parts import FirstParts
 from ridgeline.tools.judge.worker.domain.objections import Tried
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.records.trial_names import EARLY, NOMINAL, SILENT
+from ridgeline.tools.records.trial_names import EARLY, SILENT
 
 _LEAST = 1 / 64
 """Part of an output's rows that have to show the part beside faint inputs, and not beside zeros."""
@@ -24,8 +24,7 @@ def find_faint_trials(source: SecretSource, book: CaseBook, parts: FirstParts, t
     for trial in SILENT:
 
         def look(trial: str = trial) -> str:
-            with book.parameters_kept():
-                book.place_parameters(book.contents.parameters(NOMINAL[0]))
+            with book.usual_parameters():
                 if _shows_more(parts, is_late=trial not in EARLY):
                     source.faint.add(trial)
             return ""

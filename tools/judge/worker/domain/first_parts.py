@@ -28,30 +28,20 @@ _LEAST_PLACES = 1 / 16
 _SHOWN = 1 / 8
 """A row of an output shows a part of the inputs where it moves by this part of itself."""
 
-Outputs = tuple[torch.Tensor, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Two outputs of a reference, in float64, whose inputs differ in a part; and each output's usual size."""
+    """By how much each place of each output moves with a part of the inputs, and its size, or a usual one's."""
 
-    outputs: Outputs
-    others: Outputs
-    usual: tuple[float, ...]
-
-    @property
-    def moves(self) -> Outputs:
-        """Return by how much each place of each output moves."""
-        return tuple((a - b).abs() for a, b in zip(self.outputs, self.others, strict=True))
-
-    @property
-    def _sizes(self) -> tuple[float, ...]:
-        return tuple(map(max, map(size_of_output, self.outputs), self.usual))
+    moves: Tensors
+    sizes: tuple[float, ...]
+    rows_shown: float
+    """The share of an output's rows, the largest of all outputs', that move by a good part of themselves."""
 
     def beyond(self, other: Response) -> float:
         """Return by what part of itself an output moves, the one that moves most, at places that stay in the other response."""
         found = 0.0
-        for moved, stayed, size in zip(self.moves, other.moves, self._sizes, strict=True):
+        for moved, stayed, size in zip(self.moves, other.moves, self.sizes, strict=True):
             counted = torch.where(moved > _BEYOND * stayed, moved, 0.0)
             found = max(found, float(torch.linalg.vector_norm(counted)) / size if size else 0.0)
         return found
@@ -61,33 +51,35 @@ class Response:
         """Return whether a part of any output moves by so little that it may count."""
         return any(
             float((moved <= size / moved.numel() ** 0.5 / _BEYOND).double().mean()) >= _LEAST_PLACES
-            for moved, size in zip(self.moves, self._sizes, strict=True)
+            for moved, size in zip(self.moves, self.sizes, strict=True)
             if moved.numel()
         )
-
-    @property
-    def rows_shown(self) -> float:
-        """Return the share of an output's rows, the largest of all outputs', that move by a good part of themselves."""
-        pairs = zip(map(_rows, self.outputs), map(_rows, self.others), strict=True)
-        shares = (
-            float((_norms(a - b) > _SHOWN * torch.maximum(_norms(a), _norms(b))).double().mean())
-            for a, b in pairs
-            if a.numel()
-        )
-        return max(shares, default=0.0)
 
 
 class FirstParts:
     """Calls a reference with two different first, or last, parts of its inputs; parameters are those that are placed."""
 
     def __init__(self, source: SecretSource, reference: Reference) -> None:
-        """Draw two sets of inputs, of which `usual` is one; call nothing yet."""
+        """Draw nothing yet."""
         self.reference = reference
-        self.usual, self._other = source.nominal("held 0"), source.nominal("held 1")
-        self.zeros = (0.0,) * len(self.usual)
+        self._source = source
         self._ways = source.ways
         self._usual_sizes: tuple[float, ...] | None = None
         self._beside_zeros: dict[bool, Response | None] = {}
+
+    @functools.cached_property
+    def usual(self) -> Tensors:
+        """The inputs that hold the first of the two parts."""
+        return self._source.nominal("held 0")
+
+    @functools.cached_property
+    def _other(self) -> Tensors:
+        return self._source.nominal("held 1")
+
+    @property
+    def zeros(self) -> tuple[float, ...]:
+        """Return the number of each input that is silent."""
+        return (0.0,) * len(self.usual)
 
     def beside_zeros(self, *, is_late: bool) -> Response | None:
         """Return how the output differs between two parts where all else is zero; asked for once."""
@@ -108,8 +100,12 @@ class FirstParts:
         if not are_finite((*outputs, *others)) or any(a.shape != b.shape for a, b in zip(outputs, others, strict=True)):
             return None
         if self._usual_sizes is None:
-            self._usual_sizes = tuple(map(size_of_output, self._outputs(self.usual)))
-        return Response(outputs, others, self._usual_sizes)
+            self._usual_sizes = tuple(map(_size, self._outputs(self.usual)))
+        return Response(
+            moves=tuple((a - b).abs() for a, b in zip(outputs, others, strict=True)),
+            sizes=tuple(map(max, map(_size, outputs), self._usual_sizes)),
+            rows_shown=max(map(_share_shown, outputs, others), default=0.0),
+        )
 
     def _silent(self, numbers: Sequence[float], *, is_late: bool, is_faint: bool) -> Callable[[Tensors], Tensors]:
         """Return what makes inputs silent beyond their part, all alike; those that are never silent are as in any others."""
@@ -129,13 +125,20 @@ class FirstParts:
 
         return beyond
 
-    def _outputs(self, inputs: Tensors) -> Outputs:
+    def _outputs(self, inputs: Tensors) -> Tensors:
         return tuple(output.double() for output in self.reference.run(inputs))
 
 
-def size_of_output(output: torch.Tensor) -> float:
-    """Return an output's norm."""
+def _size(output: torch.Tensor) -> float:
     return float(torch.linalg.vector_norm(output))
+
+
+def _share_shown(output: torch.Tensor, other: torch.Tensor) -> float:
+    """Return the share of an output's rows that differ by a good part of themselves."""
+    if not output.numel():
+        return 0.0
+    first, second = _rows(output), _rows(other)
+    return float((_norms(first - second) > _SHOWN * torch.maximum(_norms(first), _norms(second))).double().mean())
 
 
 def _rows(output: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ from ridgeline.tools.judge.worker.domain.objections import Tried
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.held import Held, numbers_to_hold
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.records.trial_names import EARLY, HELD, NOMINAL
+from ridgeline.tools.records.trial_names import EARLY, HELD
 
 _LEAST = 0.1
 """Part of the output by which the places that count have to move beside a number: one place in a thousand counts by chance."""
@@ -38,8 +38,7 @@ def find_held_numbers(source: SecretSource, book: CaseBook, parts: FirstParts, t
     for trial in HELD:
 
         def look(trial: str = trial) -> str:
-            with book.parameters_kept():
-                book.place_parameters(book.contents.parameters(NOMINAL[0]))
+            with book.usual_parameters():
                 if rule := _best(parts, trial, rules):
                     source.held[trial] = rule
             return ""

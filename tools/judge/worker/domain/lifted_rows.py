@@ -6,16 +6,13 @@ kernel that leaves out the maximum is not finite all the same.
 
 from __future__ import annotations
 
-from ridgeline.tools.judge.worker.domain.conditioning import are_within, room_of
+from ridgeline.tools.judge.worker.domain.conditioning import ROOM, are_within, room_of
 from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.transforms import may_be_lifted
 from ridgeline.tools.records.trial_names import OUTLIERS
 from ridgeline.tools.records.vocabulary import PrecisionClass
-
-_ROOM = 1 / 4
-"""Part of fp32's gates by which the reference's own type may be off: kernels that round otherwise have the rest."""
 
 
 def settle_lifted_rows(source: SecretSource, book: CaseBook, objection: Objection) -> bool:
@@ -39,5 +36,5 @@ def settle_lifted_rows(source: SecretSource, book: CaseBook, objection: Objectio
 def _is_exact(book: CaseBook) -> bool:
     """Return whether the reference's own type is nearly as good as float64: a variance of lifted numbers loses bits."""
     case = book.case(OUTLIERS)
-    room = (room_of(PrecisionClass.FP32, _ROOM),) * len(case.expected)
+    room = (room_of(PrecisionClass.FP32, ROOM),) * len(case.expected)
     return are_within(case.own.get(PrecisionClass.FP32), room, 1.0)

@@ -13,7 +13,6 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.trial_names import NOMINAL
 
 _ROUNDING = 16
 """Spacings of numbers at the largest of an output: by more than rounding moves a sum of four runs."""
@@ -31,8 +30,7 @@ def do_rows_meet(index: int, source: SecretSource, book: CaseBook, reference: Re
     is_first[source.rng(_LABEL).sample(range(len(other)), len(other) // 2)] = True
     neither = torch.zeros_like(is_first)
     sums: list[_Sum] = []
-    with book.parameters_kept():
-        book.place_parameters(book.contents.parameters(NOMINAL[0]))
+    with book.usual_parameters():
         for sign, rows in ((1, neither), (1, ~neither), (-1, is_first), (-1, ~is_first)):
             try:
                 outputs = reference.run(_with_rows_of(inputs, index, other, rows))

@@ -40,9 +40,7 @@ def why_near_rows_show_nothing(source: SecretSource, usual: Arguments, outputs: 
     across = {i: firsts[form_of_rows(usual.inputs[i])] for i in free}
     ways = [across] if len(firsts) == len(free) else [across, {i: i for i in free}]
     rows = min(usual.inputs[i].shape[-2] for i in free)
-    one, other = source.rng(f"{NEAR_ROWS}:meet").sample(
-        range(rows), 2
-    )  # the same in all: one by one they may be mapped
+    one, other = source.rng(f"{NEAR_ROWS}:meet").sample(range(rows), 2)  # of all inputs: those may be mapped row by row
     for first_of in ways:
         base = list(usual.inputs)
         for i, first in first_of.items():

@@ -18,6 +18,7 @@ from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.domain.alike import Likeness, difference, likeness
 from ridgeline.tools.judge.worker.domain.conditioning import (
     LEFT_TO_ROUNDING,
+    ROOM,
     WORSE,
     are_within,
     beside_own_spread,
@@ -75,8 +76,6 @@ from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _ROWS_WORSE = 16.0
 """Single rows may be so much worse than a usual trial's: the edge reaches few of them first, and their limits are wide."""
-_ROOM = 1 / 4
-"""Part of fp32's gates by which the reference's own type may be off: kernels that round otherwise have the rest."""
 _LIMIT_S = 3.0
 """Time for one trial's sizes; after it the largest that was taken so far counts, of `_LEAST_SIZES` at least."""
 _LEAST_SIZES = 6
@@ -130,7 +129,7 @@ class SizedTrials:
             return "its output would be next to nothing"
         by_tf32, by_type = (beside_own_spread(errors, case) for errors in self._errors_of(case))
         usual_by_tf32, usual_by_type = self._usual[self._base_of(case.name)].errors
-        room = (room_of(PrecisionClass.FP32, _ROOM),) * len(case.expected)
+        room = (room_of(PrecisionClass.FP32, ROOM),) * len(case.expected)
         is_held = case.name in HELD  # a number that is rounded moves a state that lasts at each step
         is_as_good = (is_held or are_within(by_tf32, usual_by_tf32, WORSE, of_rows=_ROWS_WORSE)) and (
             are_within(by_type, room, 1.0) or are_within(by_type, usual_by_type, WORSE, of_rows=_ROWS_WORSE)
@@ -181,16 +180,18 @@ class SizedTrials:
         if trial in (*QUIET, *UNEVEN):
             return False
         if trial == NEAR_ROWS:
-            look = functools.partial(
-                why_near_rows_show_nothing, self._source, self._arguments_of(NOMINAL[0]), self._outputs
+            return self._nothing_of(LARGE_INPUTS) is Likeness.SCALED or bool(
+                self._seen(trial, self._near_rows_show_nothing)
             )
-            return self._nothing_of(LARGE_INPUTS) is Likeness.SCALED or bool(self._seen(trial, look))
         if trial in OF_SQUARES:  # shares of a row's sum are the same at any size
             kinds = [LARGE_MATRICES] * bool(self._source.weights.square) + [LARGE_INPUTS] * bool(self._source.square)
             return all(self._nothing_of(kind) is Likeness.SCALED for kind in kinds)
         if trial not in MOVED:
             return bool(self._nothing_of(trial))
         return self._nothing_of(LARGE_MATRICES) is Likeness.SCALED or bool(self._nothing_of(trial))
+
+    def _near_rows_show_nothing(self) -> str:
+        return why_near_rows_show_nothing(self._source, self._arguments_of(NOMINAL[0]), self._outputs)
 
     def _nothing_of(self, trial: str) -> str:
         """Return why arguments of other sizes would show nothing, "" where they do; each kind of them is looked at once."""

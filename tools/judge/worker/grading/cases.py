@@ -186,6 +186,13 @@ class CaseBook:
         finally:
             self.place_parameters(placed)
 
+    @contextlib.contextmanager
+    def usual_parameters(self) -> Iterator[None]:
+        """Place the parameters of a usual trial meanwhile."""
+        with self.parameters_kept():
+            self.place_parameters(self.contents.parameters(NOMINAL[0]))
+            yield
+
     def scalars_of(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Call the reference with a trial's scalars meanwhile."""
         return self._reference.with_scalars(self.changes.scalars.get(name, self._reference.scalars))

@@ -15,6 +15,7 @@ from ridgeline.tools.judge.worker.inputs.padding import ways_of_zeros
 from ridgeline.tools.judge.worker.inputs.permutations import (
     exchanged,
     exchanged_in_rows,
+    uniform,
     with_one_replaced,
     with_two_exchanged,
 )
@@ -112,7 +113,7 @@ class InputWays:
         self, index: int, tensor: torch.Tensor, generator: torch.Generator, *, is_timed: bool = False
     ) -> torch.Tensor:
         """Return an input changed in the way that it has now; in most timed sets drawn blocks and unit steps stay."""
-        if is_timed and self._is_drawn_structure(index) and float(_uniform(generator)) < _AS_DRAWN_WHEN_TIMED:
+        if is_timed and self._is_drawn_structure(index) and float(uniform((), generator)) < _AS_DRAWN_WHEN_TIMED:
             return tensor
         return self._ways[index][0](tensor, generator)
 
@@ -200,7 +201,3 @@ def _with_three_changed(tensor: torch.Tensor, other: torch.Tensor, generator: to
 def _as_drawn(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
     """Return what `get_inputs` gave: it changes by itself."""
     return tensor
-
-
-def _uniform(generator: torch.Generator) -> torch.Tensor:
-    return torch.rand((), generator=generator, device=generator.device)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import torch
 
+from ridgeline.tools.judge.worker.inputs.permutations import uniform
 from ridgeline.tools.judge.worker.inputs.transforms import few_or_many, random_index
 
 _Way = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
@@ -74,7 +75,7 @@ def has_full_row(tensor: torch.Tensor, order: int) -> bool:
 def moved(tensor: torch.Tensor, generator: torch.Generator, *, order: int) -> torch.Tensor:
     """Return every element but the ends moved towards its neighbour, so that the order stays."""
     rising, gaps = _gaps(tensor, order)
-    steps = _uniform(gaps.shape, generator).to(torch.float64 if not tensor.is_floating_point() else tensor.dtype)
+    steps = uniform(gaps.shape, generator).to(torch.float64 if not tensor.is_floating_point() else tensor.dtype)
     changed = rising.clone()
     if tensor.is_floating_point():
         changed[..., 1:-1] = torch.maximum(rising[..., 1:-1] - steps * gaps, rising[..., :-2])
@@ -94,11 +95,11 @@ def redrawn(tensor: torch.Tensor, generator: torch.Generator, *, order: int, has
     steps = 0 if has_repeats else torch.arange(1, inner + 1, device=rising.device)
     room = (high - low if has_repeats else high - low - inner - 1).clamp_min(0)
     rows = (*rising.shape[:-1], 1)
-    kind, begin, end, heap, share = (_uniform(rows, generator).double() for _ in range(5))
+    kind, begin, end, heap, share = (uniform(rows, generator).double() for _ in range(5))
     within = (kind < _NARROW).double()
     start, width = within * torch.minimum(begin, end), 1 - within * (1 - (end - begin).abs())
     drawn = torch.rand((*rows[:-1], inner), generator=generator, device=generator.device, dtype=torch.float64)
-    is_heaped = _uniform(drawn.shape, generator) < _MOST_HEAPED * share * (kind >= 1 - _HEAPED)
+    is_heaped = uniform(drawn.shape, generator) < _MOST_HEAPED * share * (kind >= 1 - _HEAPED)
     places = torch.where(is_heaped, heap, start + width * drawn)
     offsets = (places * (room + 1)).long().clamp_max(room).sort(dim=-1).values
     changed = torch.cat((low, low + offsets + steps, high), dim=-1).to(tensor.dtype)
@@ -132,7 +133,3 @@ def with_part_changed(
     start = int(torch.randint(row.numel() - length + 1, (), generator=generator, device=generator.device))
     row[start : start + length] = way(row[start : start + length], generator)
     return changed.view(tensor.shape)
-
-
-def _uniform(shape: torch.Size | tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    return torch.rand(shape, generator=generator, device=generator.device)

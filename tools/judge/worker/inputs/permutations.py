@@ -15,7 +15,7 @@ def mixed_up(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 def exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return a permutation with few places exchanged or many, and half of the time mixed up."""
-    is_mixed = bool(_uniform((), generator) < 1 / 2)
+    is_mixed = bool(uniform((), generator) < 1 / 2)
     flat = tensor.flatten().clone()
     chosen = few_or_many(_rows(tensor).shape, generator).flatten()
     chosen[_two_of(flat.numel(), generator)] = True
@@ -33,7 +33,7 @@ def exchanged_in_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch
     chosen = few_or_many(rows.shape, generator)
     chosen[_one_of(rows.shape[0], generator), _two_of(rows.shape[1], generator)] = True
     counts, places = chosen.sum(-1, keepdim=True), torch.arange(rows.shape[1], device=rows.device)
-    order = torch.where(chosen, _uniform(rows.shape, generator), 2.0).argsort(-1)  # the chosen places first
+    order = torch.where(chosen, uniform(rows.shape, generator), 2.0).argsort(-1)  # the chosen places first
     following = torch.where(places < counts - 1, places + 1, torch.where(places == counts - 1, 0, places))
     return rows.scatter(1, order, rows.gather(1, order.gather(1, following))).view(tensor.shape)
 
@@ -61,7 +61,8 @@ def _rows(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1, tensor.shape[-1]) if tensor.shape[-1] > 1 else tensor.reshape(1, -1)
 
 
-def _uniform(shape: torch.Size | tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+def uniform(shape: torch.Size | tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Return random numbers from 0 to 1."""
     return torch.rand(shape, generator=generator, device=generator.device)
 
 
