@@ -12,6 +12,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.usual_trial import Arguments
+from ridgeline.tools.judge.worker.grading.chunks import chunk_of
 from ridgeline.tools.judge.worker.inputs.near_rows import form_of_rows, may_have_near_rows
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import NEAR_ROWS, NOMINAL
@@ -66,9 +67,16 @@ def _with_rows(base: Sequence[torch.Tensor], others: Tensors, changed: Sequence[
 
 
 def _meet(usual: torch.Tensor, one: torch.Tensor, other: torch.Tensor, both: torch.Tensor) -> bool:
-    """Return whether two changes together move any place of an output otherwise than by the sum of what each moves it by."""
-    together = (both.double() - one.double() - other.double() + usual.double()).abs()
-    if not usual.is_floating_point():
-        return bool((together != 0).any())
-    size = torch.stack([o.double().abs() for o in (usual, one, other, both)]).amax(0)
-    return bool((together > _ROUNDING * torch.finfo(usual.dtype).eps * size).any())
+    """Return whether two changes together move any place of an output otherwise than by the sum of what each moves it by.
+
+    Chunks of an output are looked at one by one: four copies of the whole in float64 need not fit a GPU.
+    """
+    room = _ROUNDING * torch.finfo(usual.dtype).eps if usual.is_floating_point() else 0.0
+    chunks = (torch.split(o.reshape(-1), chunk_of(o)) for o in (usual, one, other, both))
+    return any(_is_more_than_a_sum(torch.stack(four).double(), room) for four in zip(*chunks, strict=True))
+
+
+def _is_more_than_a_sum(four: torch.Tensor, room: float) -> bool:
+    """Return whether any place of the last differs from the two before it less the first, by more than rounding."""
+    usual, one, other, both = four
+    return bool(((both - one - other + usual).abs() > room * four.abs().amax(0)).any())

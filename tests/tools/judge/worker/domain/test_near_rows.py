@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from tests.tools.judge.worker.made import made
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from ridgeline.tools.judge.worker.grading.compare import compare
 from ridgeline.tools.records.trial_names import NEAR_ROWS
@@ -67,3 +72,22 @@ def test_rows_that_do_not_meet_have_no_such_trial(names: str, inputs: str, body:
 )
 def test_rows_that_are_compared_have_one(body: tuple[str, ...]) -> None:
     assert NEAR_ROWS in made("x", FEATURES, *body).domain.names
+
+
+def test_loading_makes_no_tensor_larger_than_an_output_in_float64() -> None:
+    with _Largest() as seen:
+        made("x", "torch.randn(512, 2048)", "return torch.sin(x) + 1")
+    assert seen.bytes <= 512 * 2048 * 8
+
+
+class _Largest(TorchDispatchMode):
+    """Notes how large the largest tensor is, in bytes."""
+
+    bytes = 0
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        self.bytes = max([self.bytes, *(t.untyped_storage().nbytes() for t in tree_leaves(made) if torch.is_tensor(t))])
+        return made
