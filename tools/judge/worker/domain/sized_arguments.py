@@ -28,7 +28,7 @@ def changes_any_tensor(trial: str, source: SecretSource, *, n_shares: int) -> bo
     if trial in HELD:
         return trial in source.held
     if trial in OF_SQUARES:
-        return bool(weights.square or source.square)
+        return bool(weights.square or source.square(trial))
     if trial in (*OF_INPUTS, *SILENT, NEAR_ROWS):
         return bool(source.may_be_larger)
     if trial in (SMALL_PARAMETERS, SMALL_APART):

@@ -150,10 +150,16 @@ class SizedTrials:
         if self._shows_nothing(trial) or not self._is_usual(base):
             return False
         if trial not in UNEVEN:
-            return bool(self._settle_size(trial))
+            return bool(self._settle_size(trial)) or (self._keeps_whole(trial) and self._settle_trial(trial))
         if steps := self._uneven.settle(trial, seen=self._seen, steps_of=self._settle_size):
             self._note(trial, steps)
         return bool(steps)
+
+    def _keeps_whole(self, trial: str) -> bool:
+        """Let whole numbers stay in one of OF_SQUARES, and return whether these were changed."""
+        changed = self._source.square(trial) if trial in OF_SQUARES else ()
+        self._source.whole_kept.add(trial)
+        return trial in OF_SQUARES and changed != self._source.square(trial)
 
     def _settle_size(self, trial: str) -> int:
         """Note the largest size of a trial that holds, and return its steps, 0 where none does."""
@@ -184,7 +190,10 @@ class SizedTrials:
                 self._seen(trial, self._near_rows_show_nothing)
             )
         if trial in OF_SQUARES:  # shares of a row's sum are the same at any size
-            kinds = [LARGE_MATRICES] * bool(self._source.weights.square) + [LARGE_INPUTS] * bool(self._source.square)
+            weights, square = self._source.weights.square, set(self._source.square(trial))
+            if not square <= set(self._source.may_be_larger):
+                return False  # whole numbers are never doubled
+            kinds = [LARGE_MATRICES] * bool(weights) + [LARGE_INPUTS] * bool(square)
             return all(self._nothing_of(kind) is Likeness.SCALED for kind in kinds)
         if trial not in MOVED:
             return bool(self._nothing_of(trial))
@@ -294,7 +303,7 @@ class SizedTrials:
         inputs, parameters = moved_in_type(arguments.inputs, arguments.parameters)
         inputs = with_held_of(arguments.inputs, inputs, trial) if trial in HELD else inputs
         if trial in NEAR_IDENTITIES:
-            pairs, square = enumerate(zip(arguments.inputs, inputs, strict=True)), self._source.square
+            pairs, square = enumerate(zip(arguments.inputs, inputs, strict=True)), self._source.square(trial)
             inputs = tuple(with_diagonals_of(was, t) if i in square else t for i, (was, t) in pairs)
             kept = {n: arguments.parameters[n] for n in self._source.weights.square}
             parameters |= {n: with_diagonals_of(was, parameters[n]) for n, was in kept.items()}

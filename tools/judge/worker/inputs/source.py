@@ -38,16 +38,12 @@ from ridgeline.tools.judge.worker.inputs.timed_sets import (
     blend_of,
     finite_in_both,
 )
-from ridgeline.tools.judge.worker.inputs.transforms import (
-    near_one,
-    silent,
-    with_one_row,
-)
+from ridgeline.tools.judge.worker.inputs.transforms import near_one, silent, with_one_row
 from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.judge.worker.inputs.written_places import writes_to_places
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.trial_names import CROWDED, EARLY
+from ridgeline.tools.records.trial_names import CROWDED, EARLY, LARGE_DIAGONALS
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 ArgumentKey = int | str
@@ -93,6 +89,8 @@ class SecretSource:
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
         self.copied: Mapping[int, int] = {}
         """The input that each copy in the trial `moved_copy` is made of, itself where rows are; none until that is known."""
+        self.whole_kept = {LARGE_DIAGONALS}
+        """The trials of OF_SQUARES in which whole numbers stay."""
         self.lifted_dims = 0
         """The last dimensions that are lifted as a whole in place of single outliers; 0 where there are such."""
         self.power = 1.0
@@ -178,15 +176,15 @@ class SecretSource:
 
     def with_square(self, label: str, change: Callable[[torch.Tensor], torch.Tensor], *, others: float) -> Tensors:
         """Return the inputs, the square matrices among them changed, the others times a factor."""
-        inputs, square = self.nominal(label), self.square
+        inputs, square = self.nominal(label), self.square(label)
         pairs = enumerate(zip(inputs, self.times(inputs, others), strict=True))
         return tuple(change(t) if i in square else other for i, (t, other) in pairs)
 
-    @property
-    def square(self) -> tuple[int, ...]:
-        """Return the inputs that are one square matrix, or several, of numbers in no order."""
-        forms, shapes = self._forms, self._shapes
-        return tuple(i for i in self.may_be_larger if is_square(shapes[i]) and not (forms[i].order or forms[i].is_mask))
+    def square(self, trial: str) -> tuple[int, ...]:
+        """Return the inputs that a trial of OF_SQUARES changes: one square matrix, or several, of numbers in no order."""
+        forms, whole = self._forms, () if trial in self.whole_kept else self.lifts
+        free = (i for i in (*self.may_be_larger, *whole) if is_square(self._shapes[i]))
+        return tuple(i for i in free if not (forms[i].order or forms[i].is_mask))
 
     def silent(self, label: str, trial: str) -> Tensors:
         """Return inputs that are zero, faint, or hold a number, but for a first, or a last, part of every dimension."""

@@ -2,7 +2,8 @@
 
 At any size a matrix of random numbers mixes rows and columns within few steps; transitions that a model has learnt may hardly
 leave their state, or go on to one other each. Where a softmax, or a constant beside them, evens out what is small, large
-diagonals do so. Where neighbours alone are near each other, each end is as many steps from the other as there are rows.
+diagonals do so. Where neighbours alone are near each other, each end is as many steps from the other as there are rows. Whole
+numbers stay within their range.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric
+from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric, range_of_whole
 
 _LEAST_BLOCK = 4
 """Of matrices beside each other in one, the fewest rows or columns."""
@@ -57,8 +58,11 @@ def near_identity(tensor: torch.Tensor, size: float, *, shift: int = 0) -> torch
 
     Diagonals become 1 - 1 / size, which leaves a state as large as it was; where numbers have one sign, a power of two near
     the sum of a row's, which its share of that sum is relative to. Neither has many bits that rounding could take. With a
-    `shift` a state goes on to another one in each step, unless the matrix has zeros or a symmetry to keep.
+    `shift` a state goes on to another one in each step, unless the matrix has zeros or a symmetry to keep. Of whole numbers
+    diagonals become the one furthest from zero, and others as much nearer to the one nearest to zero.
     """
+    if not tensor.is_floating_point():
+        return _whole_near_identity(tensor, int(size), shift)
     return _with_diagonals(tensor, shift, of_either_sign=1 - 1 / size, times_a_sum=1.0, others=1 / size)
 
 
@@ -71,8 +75,11 @@ def with_band(tensor: torch.Tensor, size: float, *, is_high: bool) -> torch.Tens
     """Return the tensor with its numbers beyond the diagonals and their neighbours moved to one side.
 
     Those of one sign are divided by `size`, a power of two; `is_high`: that many times their mean is added to them. Others get
-    less, or more, by `_MOVED_BY_TWO` x max(1, rms) for each factor of two. Zeros that are structure stay.
+    less, or more, by `_MOVED_BY_TWO` x max(1, rms) for each factor of two. Whole numbers come nearer to the smallest by that
+    factor, and those within the band to the largest; `is_high`: the other way round. Zeros that are structure stay.
     """
+    if not tensor.is_floating_point():
+        return _whole_with_band(tensor, int(size), is_high=is_high)
     axes = axes_of(tensor.shape)
     if axes is None or not tensor.numel() or not is_finite(tensor):
         return tensor
@@ -115,6 +122,37 @@ def _with_diagonals(
     if has_zeros:
         places = places & (tensor != 0)
     return torch.where(places, torch.full_like(tensor, diagonal), tensor * others)
+
+
+def _whole_near_identity(tensor: torch.Tensor, size: int, shift: int) -> torch.Tensor:
+    axes, ends = axes_of(tensor.shape), _ends_of(tensor)
+    if axes is None or ends is None:
+        return tensor
+    nearest, furthest = sorted((min(max(0, ends[0]), ends[1]), *ends), key=abs)[::2]
+    has_zeros = has_structural_zeros(tensor)
+    places = _diagonal(tensor, axes, 0 if has_zeros or is_symmetric(tensor) else shift)
+    changed = torch.where(places, torch.full_like(tensor, furthest), _brought_near(tensor, nearest, size))
+    return torch.where(tensor == 0, tensor, changed) if has_zeros else changed
+
+
+def _whole_with_band(tensor: torch.Tensor, size: int, *, is_high: bool) -> torch.Tensor:
+    axes, ends = axes_of(tensor.shape), _ends_of(tensor)
+    if axes is None or ends is None:
+        return tensor
+    beyond, within = (_brought_near(tensor, end, size) for end in (reversed(ends) if is_high else ends))
+    changed = torch.where(_steps_between(tensor, axes).abs() <= 1, within, beyond)
+    return torch.where(tensor == 0, tensor, changed) if has_structural_zeros(tensor) else changed
+
+
+def _ends_of(tensor: torch.Tensor) -> tuple[int, int] | None:
+    """Return the range of whole numbers, None where differences within it are beyond int64."""
+    ends = range_of_whole(tensor)
+    return ends if ends and ends[1] - ends[0] <= torch.iinfo(torch.int64).max else None
+
+
+def _brought_near(tensor: torch.Tensor, end: int, size: int) -> torch.Tensor:
+    """Return whole numbers with their distances from one of them divided by `size`."""
+    return (end + torch.div(tensor.long() - end, size, rounding_mode="trunc")).to(tensor.dtype)
 
 
 def _is_of_one_sign(tensor: torch.Tensor, mean: float) -> bool:

@@ -14,6 +14,7 @@ from ridgeline.tools.records.trial_names import (
     LARGE_DIAGONALS,
     LARGE_VECTORS,
     NEAR_IDENTITIES,
+    NEAR_IDENTITY,
     SMALL_NEAR_IDENTITY,
 )
 
@@ -228,3 +229,39 @@ def test_small_logits_are_told_apart_along_a_line_too() -> None:
 
     for name, is_seen in (("nominal_0", False), (BANDED, True)):
         assert (compare(shares(24, name), found.book.case(name).expected[0]).errors.overall > 1e-4) is is_seen
+
+
+COSTS = "torch.randint(0, 10000, (4, 48)), torch.randint(1, 1000, (48, 48), dtype=torch.int32)"
+ROUNDS = (
+    "for _ in range(47):",
+    "    start = torch.minimum(start, (start[:, :, None] + costs).amin(1))",
+    "return start",
+)
+
+
+def test_costs_that_are_whole_numbers_lead_along_a_line_too() -> None:
+    found = made("start, costs", COSTS, *ROUNDS)
+
+    def wrong_after(rounds: int, name: str) -> int:
+        reached, costs = found.book.case(name).inputs
+        for _ in range(rounds):
+            reached = torch.minimum(reached, (reached[:, :, None] + costs).amin(1))
+        return int((reached != found.book.case(name).expected[0].values).sum())
+
+    assert wrong_after(20, "nominal_0") == 0
+    assert wrong_after(20, BANDED_HIGH) > 10
+    assert LARGE_DIAGONALS not in found.domain.names, "none is larger than the largest"
+
+
+def test_whole_numbers_stay_where_the_reference_refuses_them_beside_what_it_takes() -> None:
+    body = (
+        "assert float(ids.diagonal().double().mean()) < 90",
+        "for _ in range(16):",
+        "    x = torch.tanh(x @ w)",
+        "return x + ids[0]",
+    )
+    found = made("x, w, ids", "torch.randn(4, 24), torch.randn(24, 24), torch.randint(0, 100, (24, 24))", *body)
+    assert NEAR_IDENTITY in found.domain.names and 2 in found.source.lifts
+    _, weights, ids = found.book.case(NEAR_IDENTITY).inputs
+    assert float(ids.diagonal().double().mean()) < 90
+    assert weights.diagonal().unique().numel() == 1

@@ -148,3 +148,38 @@ def test_matrices_beside_each_other_have_a_band_each() -> None:
 def test_zeros_that_are_structure_stay_beyond_a_band_and_no_number_leaves_its_type() -> None:
     assert torch.equal(with_band(torch.ones(8, 8).tril(), 4.0, is_high=True).triu(1), torch.zeros(8, 8))
     assert bool(with_band(torch.full((8, 8), 3e38), 256.0, is_high=True).isfinite().all())
+
+
+@pytest.mark.parametrize(("low", "high", "nearest", "furthest"), [(1, 50, 1, 50), (-9, 5, 0, -9), (-50, -1, -1, -50)])
+def test_whole_numbers_are_near_a_multiple_of_the_identity_within_their_range(
+    low: int, high: int, nearest: int, furthest: int
+) -> None:
+    matrix = torch.randint(low, high + 1, (64, 64), generator=torch.Generator().manual_seed(1))
+    near, others = near_identity(matrix, 256.0, shift=3), ~torch.eye(64, dtype=torch.bool).roll(3, 1)
+    assert near.dtype is matrix.dtype and set(near[others].tolist()) == {nearest}
+    assert set(near[~others].tolist()) == {furthest}
+    halved = near_identity(matrix, 2.0)[~torch.eye(64, dtype=torch.bool)]
+    assert low <= int(halved.min()) and int(halved.max()) <= high and halved.unique().numel() > 4
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.int64])
+@pytest.mark.parametrize("is_high", [False, True])
+def test_whole_numbers_beyond_neighbours_are_at_one_end_of_their_range(dtype: torch.dtype, is_high: bool) -> None:
+    matrix = torch.randint(1, 200, (3, 64, 64), generator=torch.Generator().manual_seed(1)).to(dtype)
+    banded, far = with_band(matrix, 256.0, is_high=is_high), _beyond(64)
+    assert set(banded[:, far].flatten().tolist()) == {199 if is_high else 1}
+    assert set(banded[:, ~far].flatten().tolist()) == {1 if is_high else 199}
+
+
+def test_zeros_and_the_symmetry_of_whole_numbers_stay() -> None:
+    matrix = torch.randint(1, 50, (16, 16), generator=torch.Generator().manual_seed(1))
+    triangular, symmetric = matrix.tril(), matrix + matrix.mT
+    for change in (lambda t: near_identity(t, 16.0, shift=3), lambda t: with_band(t, 16.0, is_high=True)):
+        assert torch.equal(change(triangular).triu(1), torch.zeros_like(matrix))
+        assert torch.equal(change(symmetric), change(symmetric).mT)
+
+
+def test_whole_numbers_further_apart_than_int64_holds_stay() -> None:
+    matrix = torch.full((8, 8), torch.iinfo(torch.int64).min)
+    matrix[0] = torch.iinfo(torch.int64).max
+    assert near_identity(matrix, 4.0) is matrix and with_band(matrix, 4.0, is_high=True) is matrix
