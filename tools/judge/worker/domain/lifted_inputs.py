@@ -1,4 +1,4 @@
-"""The whole numbers that are lifted in blocks, or lie near their places: all that may, or those that the reference takes."""
+"""The whole numbers that are lifted in blocks, or lie near their places, and masks of links: those that the reference takes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ridgeline.tools.records.trial_names import APART, BLOCKED
 def settle_lifts(source: SecretSource, book: CaseBook, names: tuple[str, ...], objection: Objection) -> dict[str, str]:
     """Note in the secret source which inputs change; return those that stay, by the trial and NAME with the reason."""
     refused: dict[str, str] = {}
-    for trial, changed in ((BLOCKED, source.lifts), (APART, source.near)):
+    source.linked |= {trial: dict.fromkeys(source.ways.masks, (0, 1)) for trial in source.linked}
+    for trial, changed in ((BLOCKED, source.lifts), (APART, source.near), *source.linked.items()):
         refused |= _settle(trial, changed, book, names, objection)
     return refused
 

@@ -10,6 +10,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
+from ridgeline.tools.judge.worker.inputs.lifts import may_be_apart
 from ridgeline.tools.judge.worker.inputs.orders import has_full_row, ways_of_drawn_order, with_part_changed
 from ridgeline.tools.judge.worker.inputs.padding import ways_of_zeros
 from ridgeline.tools.judge.worker.inputs.permutations import (
@@ -50,6 +51,7 @@ class InputWays:
             InputForm.of(*pair, is_written, [functools.partial(_one_of, draw, i) for draw in further])
             for i, pair in enumerate(pairs)
         )
+        self._shapes = tuple(t.shape for t in first)
         self._ways = {
             i: _ways_of(form, pair, is_written)
             for i, (form, pair) in enumerate(zip(self.forms, pairs, strict=True))
@@ -77,6 +79,12 @@ class InputWays:
         """Return the inputs of drawn whole numbers, distinct or in order, of which no trial holds but what is drawn."""
         forms = ((i, self.forms[i]) for i in self._ways if not self.forms[i].is_alike and not self.forms[i].is_mask)
         return tuple(i for i, form in forms if (form.is_distinct or form.is_ordered_whole) and self._is_as_drawn(i))
+
+    @property
+    def masks(self) -> tuple[int, ...]:
+        """Return the masks of rows and columns that keep no shape: the reference takes other places than those drawn."""
+        free = (i for i, f in enumerate(self.forms) if f.is_mask and self.changes(i) and not self._is_as_drawn(i))
+        return tuple(i for i in free if may_be_apart(self._shapes[i]))
 
     def _is_as_drawn(self, index: int) -> bool:
         return all(way is _as_drawn for way in self._ways[index][:1])

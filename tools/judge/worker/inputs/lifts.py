@@ -11,8 +11,9 @@ from itertools import pairwise
 
 import torch
 
+from ridgeline.tools.judge.worker.inputs.mask_links import links_in_groups
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric
-from ridgeline.tools.judge.worker.inputs.symmetry import along_a_line, near_links
+from ridgeline.tools.judge.worker.inputs.symmetry import along_a_line
 from ridgeline.tools.judge.worker.inputs.transforms import rms_of, two_places
 
 _ROW_RUNS = (8, 16)  # where there are as many rows
@@ -30,11 +31,9 @@ _OWN_SPIKES = 1 / 4  # of the runs of rows
 
 
 def blocked(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return the tensor lifted in blocks: see `lift_blocks`. A symmetric matrix keeps neighbours alone, other masks stay."""
-    if tensor.dim() == 0 or tensor.numel() == 0:
+    """Return the tensor lifted in blocks: see `lift_blocks`. A symmetric matrix keeps neighbours alone, masks stay."""
+    if tensor.dim() == 0 or tensor.numel() == 0 or is_binary(tensor):
         return tensor
-    if is_binary(tensor):
-        return near_links(tensor, generator) if is_symmetric(tensor) else tensor
     if is_symmetric(tensor):
         return along_a_line(tensor, generator)
     changed = tensor.clone()
@@ -70,17 +69,27 @@ def set_apart(
     count, width = view.shape[-2:]
     least, most = _LIFTS
     was_zero = view == 0 if has_zeros else None
-    fewest, many = _GROUPS
-    n_groups = int(torch.randint(fewest, many + 1, (), generator=generator, device=generator.device))
-    drawn = torch.rand(2, n_groups, generator=generator, device=generator.device, dtype=torch.float64)
-    sizes = drawn[0] * (_SIZES[1] - _SIZES[0]) + _SIZES[0]
-    ends = [0.0, *(sizes.cumsum(0) / sizes.sum()).tolist()]
-    for (begin, end), times in zip(pairwise(ends), drawn[1].tolist(), strict=True):
+    ends, drawn = _groups(generator)
+    for (begin, end), times in zip(pairwise(ends), drawn, strict=True):
         rows = view[..., round(begin * count) : round(end * count), :]
         for others in (slice(round(begin * width)), slice(round(end * width), width)):
             _push(rows[..., others], -1, least + (most - least) * times, rms, has_negative=has_negative)
     if was_zero is not None:
         view[was_zero] = 0
+
+
+def mask_apart(mask: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return a mask with links in such groups: see `links_in_groups`."""
+    return links_in_groups(mask, _groups(generator)[0])
+
+
+def _groups(generator: torch.Generator) -> tuple[list[float], list[float]]:
+    """Return the ends of secret groups of nearly one size, as parts of the whole, and a number from 0 to 1 for each group."""
+    fewest, many = _GROUPS
+    n_groups = int(torch.randint(fewest, many + 1, (), generator=generator, device=generator.device))
+    drawn = torch.rand(2, n_groups, generator=generator, device=generator.device, dtype=torch.float64)
+    sizes = drawn[0] * (_SIZES[1] - _SIZES[0]) + _SIZES[0]
+    return [0.0, *(sizes.cumsum(0) / sizes.sum()).tolist()], drawn[1].tolist()
 
 
 def lift_blocks(

@@ -22,13 +22,14 @@ from ridgeline.tools.judge.worker.inputs.crowds import ways_to_crowd
 from ridgeline.tools.judge.worker.inputs.distributions import Distributed, SetKind, Traits
 from ridgeline.tools.judge.worker.inputs.held import Held, zero
 from ridgeline.tools.judge.worker.inputs.input_ways import Change, InputWays
-from ridgeline.tools.judge.worker.inputs.lifts import apart, blocked, lifted_whole, may_be_apart
-from ridgeline.tools.judge.worker.inputs.links import links_of, near_their_places
+from ridgeline.tools.judge.worker.inputs.lifts import apart, blocked, lifted_whole, mask_apart, may_be_apart
+from ridgeline.tools.judge.worker.inputs.links import Ends, links_of, near_their_places, ranges_of
+from ridgeline.tools.judge.worker.inputs.mask_links import changed_at, near_links
 from ridgeline.tools.judge.worker.inputs.moved_copies import with_copies
 from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
 from ridgeline.tools.judge.worker.inputs.square_matrices import is_square
-from ridgeline.tools.judge.worker.inputs.structure import in_order, range_of_whole
+from ridgeline.tools.judge.worker.inputs.structure import in_order
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
     OFFSETS,
     WEIGHTS,
@@ -43,7 +44,7 @@ from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.judge.worker.inputs.written_places import writes_to_places
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.trial_names import CROWDED, EARLY, LARGE_DIAGONALS
+from ridgeline.tools.records.trial_names import APART, BLOCKED, CROWDED, EARLY, LARGE_DIAGONALS
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 ArgumentKey = int | str
@@ -76,14 +77,12 @@ class SecretSource:
         self._draws_each: bool | None = None
         self._shapes = tuple(t.shape for t in first)
         self._largest = max(shape.numel() for shape in self._shapes)
-        self.lifts = {
-            i: range_of
-            for i, form in enumerate(self._forms)
-            if form.may_be_lifted and (range_of := range_of_whole(first[i])) and first[i].dim()
-        }
+        self.lifts = ranges_of({i: t for i, t in enumerate(first) if self._forms[i].may_be_lifted})
         """The inputs of whole numbers that are lifted in blocks, with the ends of their range."""
         self.near = links_of(first, self.lifts)
         """Those of them that lie near their places in the trial `apart`."""
+        self.linked: dict[str, dict[int, Ends]] = {BLOCKED: {}, APART: {}}
+        """The masks with links between near places alone in each trial; none until it is known which may."""
         self._traits = tuple(Traits.of(t, form.order) for t, form in zip(first, self._forms, strict=True))
         self.crowds: dict[str, Mapping[int, Way]] = {}
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
@@ -150,13 +149,14 @@ class SecretSource:
 
     def blocked(self, label: str) -> Tensors:
         """Return the inputs with numbers of their own added to runs of rows and columns: some columns far above others."""
-        generator = self._generator(label + ":whole")
-        pairs = enumerate(self.transformed(blocked, label))
+        generator, inputs = self._generator(label + ":whole"), self.transformed(blocked, label)
+        pairs = enumerate(changed_at(inputs, self.linked[BLOCKED], near_links, generator))
         return tuple(lifted_whole(t, generator, ends=self.lifts[i]) if i in self.lifts else t for i, t in pairs)
 
     def apart(self, label: str) -> Tensors:
         """Return the inputs with groups of rows that share hardly a column, and whole numbers near their places."""
-        generator, pairs = self._generator(label + ":near"), enumerate(self.transformed(apart, label))
+        generator, inputs = self._generator(label + ":near"), self.transformed(apart, label)
+        pairs = enumerate(changed_at(inputs, self.linked[APART], mask_apart, generator))
         return tuple(near_their_places(t, generator, ends=self.near[i]) if i in self.near else t for i, t in pairs)
 
     @property
@@ -164,7 +164,7 @@ class SecretSource:
         """Return whether any input has groups of rows, or whole numbers that may be near their places."""
         forms, refused = self._forms, self.ways.refused
         floating = (t for i, t in enumerate(self._shapes) if not forms[i].is_whole and i not in refused)
-        return bool(self.near) or any(map(may_be_apart, floating))
+        return bool(self.near or self.linked[APART]) or any(map(may_be_apart, floating))
 
     def near_one(self, label: str) -> Tensors:
         """Return the inputs with sizes near one, by the power in use: long products of them are numbers, not 0."""

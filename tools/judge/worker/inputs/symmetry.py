@@ -20,7 +20,6 @@ _LEAST_CORRELATED = 0.8
 _LESS = 0.5  # of the share, in half of the draws
 _LINE = (8.0, 32.0)
 """Range of a line's length, over which the links of two rows lose a factor e at each unit."""
-_NEAR = 16  # part of a ring within which links stay, at most
 _UNEVEN = 4  # gaps are powers of uniform numbers: few are most of the line
 _ROUNDING = 8  # last bits by which an element may be beyond what its diagonal allows
 
@@ -78,19 +77,6 @@ def along_a_line(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tens
     gaps = torch.rand(tensor.shape[-1], generator=generator, device=generator.device, dtype=torch.float64) ** _UNEVEN
     places = gaps.cumsum(0) * (length / gaps.sum())
     return tensor * torch.exp(-(places.unsqueeze(-1) - places).abs()).to(tensor.dtype)
-
-
-def near_links(mask: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return a symmetric mask with the links between places near each other on a ring alone; each row keeps its nearest one."""
-    size = mask.shape[-1]
-    places = torch.arange(size, device=mask.device)
-    apart = (places.unsqueeze(-1) - places).abs()
-    apart = torch.minimum(apart, size - apart)
-    reach = 1 + int(torch.randint(max(1, size // _NEAR), (), generator=generator, device=generator.device))
-    distances = torch.where(mask != 0, apart, size)
-    nearest = torch.zeros_like(mask, dtype=torch.bool).scatter_(-1, distances.argmin(-1, keepdim=True), value=True)
-    kept = (apart <= reach) | nearest | nearest.mT
-    return torch.where(kept, mask, torch.zeros_like(mask))
 
 
 def with_one_pair(tensor: torch.Tensor, index: tuple[int, ...], generator: torch.Generator) -> torch.Tensor | None:

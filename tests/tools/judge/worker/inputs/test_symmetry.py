@@ -7,6 +7,7 @@ import torch
 from tests.tools.judge.worker.made import N_SETS, made
 
 from ridgeline.tools.judge.worker.inputs.lifts import blocked
+from ridgeline.tools.judge.worker.inputs.mask_links import near_links
 from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, with_secret_pairs
 from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 
@@ -108,6 +109,6 @@ def test_links_of_a_graph_lead_to_neighbours_alone_and_none_is_lost() -> None:
     links = ((drawn + drawn.mT) > 0).float().fill_diagonal_(0)
     assert left_out(links) < 1e-5
     for seed in range(8):
-        near = blocked(links, torch.Generator().manual_seed(seed))
+        near = near_links(links, torch.Generator().manual_seed(seed))
         assert torch.equal(near, near.mT) and bool((near <= links).all()) and bool((near.sum(-1) > 0).all())
         assert left_out(near) > 0.01
