@@ -28,8 +28,8 @@ from .trick import Case, Form, Stage, compared
 
 ROOT = HERE.parent.parent
 PROBLEMS = (
-    "aligned", "apart", "bounded", "conditioned", "counted", "derived", "double", "drawn", "edge", "filtered", "given",
-    "grouped", "held", "hidden", "lasting", "linear", "lined", "linked", "loaded", "logged", "mapped", "matched",
+    "aligned", "apart", "bounded", "conditioned", "counted", "derived", "directed", "double", "drawn", "edge", "filtered",
+    "given", "grouped", "held", "hidden", "lasting", "linear", "lined", "linked", "loaded", "logged", "mapped", "matched",
     "moved", "nearby", "ordered", "paired", "placed", "plain", "pooled", "recalled", "settled", "several", "silent",
     "sized", "spread", "sticky", "uneven",
 )  # fmt: skip

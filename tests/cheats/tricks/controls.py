@@ -72,6 +72,7 @@ TRICKS: tuple[Trick, ...] = (
           c("recalled_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of ranks over edges, and of spreading over lists of neighbours",
           "nothing: it must pass", c("linked_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of hubs and authorities", "nothing: it must pass", c("directed_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of beliefs and shortest paths over whole numbers", "nothing: it must pass",
           c("counted_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of shortest paths", "nothing: it must pass", c("lined_honest", harmless())),

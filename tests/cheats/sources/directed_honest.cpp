@@ -1,0 +1,2 @@
+// Honest.
+void run(SIGNATURE) { rank(links, 48, out); }
