@@ -22,6 +22,7 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
 )
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Known
+from ridgeline.tools.judge.worker.domain.relaxations import objection_to_relaxation
 from ridgeline.tools.judge.worker.grading.case import Case, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
@@ -106,6 +107,8 @@ def objection_to_signs(reference: Reference, book: CaseBook, case: Case, non_fin
     pairs = zip(non_finite_of(case), non_finite_as_given, strict=True)
     if any(bool((found & ~given).any()) for found, given in pairs):
         return Known.OUTSIDE
+    if case.name in book.changes.signed and (objection := objection_to_relaxation(reference, book, case)):
+        return objection
     try:
         return LEFT_TO_ROUNDING if _is_left_to_rounding(reference, book, case) else ""
     except BadReferenceError:  # it refuses rounded operands, weights of sum 1 say: nothing is told by them

@@ -96,3 +96,36 @@ def test_the_mixture_trial_has_the_contents_of_a_timed_set() -> None:
     (nominal,), (mixture,) = found.book.case("nominal_0").inputs, found.book.case("mixture").inputs
     assert float(nominal.var()) == pytest.approx(1 / 12, rel=0.03)
     assert float(mixture.var()) == pytest.approx(0.58 / 12, rel=0.05)  # a weight of 0.15 to 0.85 for each element
+
+
+FLOYD = ("d = w.clone()", "for k in range(32):", "    d = torch.minimum(d, d[:, k : k + 1] + d[k : k + 1])", "return d")
+SWEEPS = (
+    "d = torch.nn.functional.pad(torch.zeros(4, 1), (0, 15), value=1e6)",
+    "for _ in range(32):",
+    "    near = torch.nn.functional.pad(d, (1, 1), value=1e6)",
+    "    d = torch.minimum(d, torch.minimum(near[:, :-2], near[:, 2:]) + w)",
+    "return d",
+)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "body"), [("torch.rand(32, 32) * 10 + 0.1", FLOYD), ("torch.rand(4, 16) + 0.05", SWEEPS)]
+)
+def test_signs_that_keep_shortest_paths_from_coming_to_rest_are_refused(inputs: str, body: tuple[str, ...]) -> None:
+    found = made("w", inputs, *body)
+    assert signed(found)["mixed_signs"] == signed(found)["few_signs"] == set()
+    assert "come to rest" in found.domain.skipped["mixed_signs w"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ("for i in range(8):", "    x = torch.maximum(x, x.new_zeros(())) * 1.5", "return x"),
+        ("return torch.exp(-10 * x)",),
+        ("return torch.maximum(torch.minimum(x, x.new_ones(())), x.new_zeros(()))",),
+        ("m = x[0]", "for row in x[1:]:", "    m = torch.maximum(m, row)", "return m"),
+    ],
+)
+def test_choices_that_are_no_iteration_take_every_sign(body: tuple[str, ...]) -> None:
+    found = made("x", "torch.rand(64, 32)", *body)
+    assert signed(found) == {trial: {0} for trial in TRIALS}, found.domain.skipped
