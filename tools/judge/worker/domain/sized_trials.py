@@ -27,6 +27,7 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
     room_of,
 )
 from ridgeline.tools.judge.worker.domain.faint_inputs import find_faint_trials
+from ridgeline.tools.judge.worker.domain.finite_ways import BEYOND_ON_THE_WAY, leaves_range
 from ridgeline.tools.judge.worker.domain.first_parts import FirstParts
 from ridgeline.tools.judge.worker.domain.held_numbers import find_held_numbers
 from ridgeline.tools.judge.worker.domain.near_rows import why_near_rows_show_nothing
@@ -167,7 +168,8 @@ class SizedTrials:
         for n_made in range(1, _MOST_CASES + 1):
             if steps <= 0:
                 break
-            if not self._objection(trial, self._note(trial, steps)):
+            what = self._note(trial, steps)
+            if not (self._objection(trial, what) or self._seen(f"{what}, on the way", lambda: self._on_the_way(trial))):
                 return steps
             steps = steps - 1 if n_made <= _NEAR else int(steps * _LESS)
         self._forget(trial)
@@ -311,6 +313,16 @@ class SizedTrials:
         outputs = self._outputs(arguments)
         with signed_as(self._reference, outputs):
             return tuple(map(difference, outputs, self._outputs(others)))
+
+    def _on_the_way(self, trial: str) -> str:
+        """Return why a trial is refused of which a result before the output is not finite, as a nominal trial's is."""
+        if trial not in QUIET and self._leaves_range(trial) and not self._leaves_range(NOMINAL[0]):
+            return BEYOND_ON_THE_WAY
+        return ""
+
+    def _leaves_range(self, trial: str) -> bool:
+        arguments = self._arguments_of(trial)
+        return leaves_range(lambda: self._outputs(arguments))
 
     def _outputs(self, arguments: Arguments) -> Tensors:
         self._book.place_parameters(arguments.parameters)
