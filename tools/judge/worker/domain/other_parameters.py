@@ -5,18 +5,23 @@ One matrix that has to be definite says nothing of the weights beside it: each o
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from functools import partial
 
 from ridgeline.tools.errors import ProblemError, without_name
+from ridgeline.tools.judge.worker.domain.alike import difference
+from ridgeline.tools.judge.worker.domain.conditioning import LEFT_TO_ROUNDING
 from ridgeline.tools.judge.worker.domain.halving import take_by_halves
 from ridgeline.tools.judge.worker.domain.objections import MORE_DRAWS, REFUSED_DRAWS, Known, Tried
 from ridgeline.tools.judge.worker.grading.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.class_errors import moved_by_last_bits
+from ridgeline.tools.judge.worker.inputs.parameters import Values
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.trial_names import GIVEN
+from ridgeline.tools.records.trial_names import GIVEN, NOMINAL
 
 RANDOM_PARAMETERS = "random parameters"
 """The name of the first attempt: all of them random at once."""
@@ -24,6 +29,13 @@ _LIMIT_S = 10.0
 _MOST_HALVES = 48
 """Attempts at the first way, half as many at each further one, and all within `_LIMIT_S`: what is refused together after
 that is given up one way together. One of 200 parameters takes some 20."""
+_LEFT = 1 / 16
+"""Part of itself by which an output moves with the last bits of parameters that leaves it to rounding, ..."""
+_FAR_WORSE = 64.0
+"""... where that is more than this x what the last bits of the model's own parameters move it by."""
+_WORSE = 8.0
+"""Beyond this x that move some draws of the same way may leave an output to rounding: `_DRAWS_WHERE_WORSE` are looked at."""
+_DRAWS_WHERE_WORSE = 8
 
 
 class OtherParameters:
@@ -48,6 +60,7 @@ class OtherParameters:
         self._until_s = time.perf_counter() + limit_s
         self._halves_left = self._most_halves = most_halves
         self._is_default_finite: bool | None = None
+        self._default_moves: float | None = None
 
     def settle(self) -> dict[str, str]:
         """Return those that the reference takes with no other values, by name in the model with the reason."""
@@ -89,20 +102,60 @@ class OtherParameters:
             if not self._book.make(GIVEN).is_finite and self._is_finite_by_default():
                 return Known.OUTSIDE
             with self._book.parameters_kept():
-                is_taken = all(self._takes_draw(f"{what}, draw {i}", in_places=i % 2 == 0) for i in range(draws))
+                further = (self._refusal_of_draw(f"{what}, draw {i}", in_places=i % 2 == 0) for i in range(draws))
+                return next(filter(None, further), "") or self._refusal_of_usual(what)
         except ProblemError as error:
             return without_name(error)
-        return "" if is_taken else REFUSED_DRAWS
 
-    def _takes_draw(self, label: str, *, in_places: bool) -> bool:
-        """Return whether the reference takes another draw, with one place of each changed as between blocks."""
+    def _refusal_of_draw(self, label: str, *, in_places: bool) -> str:
+        """Return why the reference does not take another draw, with one place of each changed as between blocks."""
         weights = self._weights
         values = weights.random(label)
         if in_places:
             others = weights.random(f"{label}, others")
             values |= {n: weights.with_one_place(n, values[n], others[n], f"{label}:{n}") for n in weights.varied}
         self._book.place_parameters(values)
-        return are_finite(self._reference.run(self._source.given(label))) or not self._is_finite_by_default()
+        is_taken = are_finite(self._reference.run(self._source.given(label))) or not self._is_finite_by_default()
+        return "" if is_taken else REFUSED_DRAWS
+
+    def _refusal_of_usual(self, what: str) -> str:
+        """Return why the reference does not take usual trials' parameters: it gives nothing finite, or is left to rounding.
+
+        Where they move its output more than the model's own do, further draws are looked at.
+        """
+        moves = [self._moves(self._weights.random(trial), trial) for trial in NOMINAL]
+        limit = _WORSE * self._moves_by_default
+        for i in range(_DRAWS_WHERE_WORSE):
+            if max(moves) <= limit or max(moves) > _LEFT:
+                break
+            moves.append(self._moves(self._weights.random(f"{what}, moved {i}"), f"{what}, moved {i}"))
+        if math.inf in moves:
+            return REFUSED_DRAWS if self._is_finite_by_default() else ""
+        return LEFT_TO_ROUNDING if max(moves) > max(_LEFT, _FAR_WORSE * self._moves_by_default) else ""
+
+    @property
+    def _moves_by_default(self) -> float:
+        """By what part of itself the last bits of the model's own parameters move an output."""
+        if self._default_moves is None:
+            self._default_moves = self._moves(self._weights.defaults, GIVEN)
+        return self._default_moves
+
+    def _moves(self, values: Values, label: str) -> float:
+        """Return by what part of itself an output moves, the one that moves most, with the last bits of half of the parameters.
+
+        Infinity where it is not finite; 0 where the reference refuses other last bits: halves of a symmetric matrix that
+        have to be equal.
+        """
+        inputs = self._source.given(label)
+        self._book.place_parameters(values)
+        outputs = tuple(output.clone() for output in self._reference.run(inputs))
+        if not are_finite(outputs):
+            return math.inf
+        self._book.place_parameters(moved_by_last_bits(values))
+        try:
+            return max(map(difference, outputs, self._reference.run(inputs)), default=0.0)
+        except ProblemError:
+            return 0.0
 
     def _is_finite_by_default(self) -> bool:
         if self._is_default_finite is None:

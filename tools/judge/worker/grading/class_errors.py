@@ -114,6 +114,20 @@ def moved_in_type(
     return tuple(map(moved_one, inputs)), {n: moved_one(t) for n, t in parameters.items()}
 
 
+def moved_by_last_bits(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return tensors in their own types, about half of their numbers nearer to zero by the type's last bit."""
+    if not tensors:
+        return {}
+    generator = torch.Generator(next(iter(tensors.values())).device).manual_seed(_CHOICE_SEED)
+
+    def moved_one(tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        return _moved(tensor, torch.finfo(tensor.dtype).eps / 2, generator).to(tensor.dtype)
+
+    return {n: moved_one(t) for n, t in tensors.items()}
+
+
 def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) -> torch.Tensor:
     """Return a tensor in float64 with about half of its values nearer to zero by twice this part of themselves."""
     # float32 holds 1 - 2^-23 and no number between it and 1
