@@ -19,6 +19,7 @@ from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, worst_of
 from ridgeline.tools.judge.worker.grading.lanes import Lanes, running_sum
+from ridgeline.tools.judge.worker.grading.plain_exponential import plain_exponential
 from ridgeline.tools.judge.worker.grading.plain_transforms import transformed
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
 from ridgeline.tools.judge.worker.reference import Reference
@@ -32,8 +33,8 @@ def plain_errors(reference: Reference, case: Case, ways: Sequence[Lanes] = PLAIN
     """Return the most that plain sums do to each output of a case that is float64's otherwise; None where nothing can be told.
 
     Sums, products of matrices, running sums, means, variances, norms, softmax, reduced losses and the statistics of layer,
-    group, batch and instance norms are so, attention by its products, and Fourier transforms by their definition. That is of
-    a CPU: a GPU's kernels add in trees, as PyTorch does.
+    group, batch and instance norms are so, attention by its products, Fourier transforms by their definition, and exponentials
+    of matrices by squaring. That is of a CPU: a GPU's kernels add in trees, as PyTorch does.
     """
     found: list[EachErrors] = []
     for lanes in ways:
@@ -70,6 +71,8 @@ class PlainSums(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch ha
         name = str(func.overloadpacket).removeprefix("aten.")
         operand = given.get("self", given.get("input"))
         by_definition = transformed(name, given, self._lanes)
+        if by_definition is None:
+            by_definition = plain_exponential(name, given, self._lanes)
         if by_definition is not None:
             return by_definition
         if name in _NORMALISED and isinstance(operand, torch.Tensor) and _is_summed(operand):

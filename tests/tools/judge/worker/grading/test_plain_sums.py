@@ -234,14 +234,16 @@ def test_a_plain_sum_adds_in_float32_by_its_lanes() -> None:
         "torch.fft.rfft(x).abs()", "torch.fft.fft(x, dim=1, norm='ortho').imag", "torch.fft.rfft2(x, norm='forward').real",
         "torch.fft.irfft(torch.fft.rfft(x), n=9)", "torch.fft.irfft(torch.complex(x, y), n=16)",
         "torch.fft.ifft2(torch.complex(x, y)).imag", "torch.fft.irfftn(torch.complex(x, y), s=(6, 7, 12), norm='ortho')",
-        "torch.fft.hfft(torch.complex(x, y), dim=0) + 9",
+        "torch.fft.hfft(torch.complex(x, y), dim=0) + 9", "torch.matrix_exp(x[:, :, :7] * y[:, :1, :1])",
+        "torch.linalg.matrix_exp(torch.zeros(2, 3, 3) + x[0, :3, :3] * 4)", "torch.matrix_exp(x[0, :3, :3])",
         "torch.stft(x[0, 0], 8, window=y[0, 0, :8], return_complex=True).abs()",
     ],
 )  # fmt: skip
 def test_every_reduction_is_the_same_but_for_its_last_bits(body: str) -> None:
     x, y = torch.rand(6, 7, 9, dtype=torch.float64), torch.rand(6, 7, 9, dtype=torch.float64)
     want = eval(body, {"x": x, "y": y, "torch": torch})
-    with sdpa_kernel(SDPBackend.MATH), PlainSums(Lanes(8, 1.37)):
-        found = eval(body, {"x": x, "y": y, "torch": torch})
-    assert found.shape == want.shape and found.dtype is want.dtype
-    torch.testing.assert_close(found, want, rtol=1e-5, atol=1e-7)
+    for lanes in (8, 16):
+        with sdpa_kernel(SDPBackend.MATH), PlainSums(Lanes(lanes, 1.37)):
+            found = eval(body, {"x": x, "y": y, "torch": torch})
+        assert found.shape == want.shape and found.dtype is want.dtype
+        torch.testing.assert_close(found, want, rtol=1e-5, atol=1e-7)
