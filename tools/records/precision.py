@@ -92,6 +92,13 @@ BEYOND_SUMS = 16.0
 """Plain sums are made in one way after the other, each number of lanes at each scale, only while error <= this x limit, where
 limit = max(nominal gate, multiple x largest error of the class and of the ways so far): no other way makes a larger one up."""
 
+LOSSY_SHARE = 1 / 8
+"""Share of a limit from which on PyTorch's own error is one sample of what float32 loses there: near such a limit its errors on
+neighbouring operands count too."""
+
+NEIGHBOURS = 6
+"""Draws of neighbouring operands at most: of luck that every other operand has, one of 128 trials is all luck."""
+
 LONGEST_LANE = 1 << 16
 """Terms that one lane of a plain sum adds up at most: who adds more of them has threads, or adds in blocks."""
 

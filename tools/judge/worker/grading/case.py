@@ -35,6 +35,7 @@ class Case:
     sums: dict[PrecisionClass, EachErrors | None] = field(default_factory=dict)  # None: nothing can be told
     conditions: list[float] = field(default_factory=list)  # each output's condition number; empty: not asked for yet
     plain: list[EachErrors | None] = field(default_factory=list)  # what plain sums lose, by way as far as asked for
+    neighbours: list[EachErrors | None] = field(default_factory=list)  # PyTorch's errors beside it, as far as asked for
     conditioned: dict[tuple[int, PrecisionClass], WellConditioned | None] = field(
         default_factory=dict
     )  # each output's well-conditioned part, by class as far as asked for; None: nothing can be told

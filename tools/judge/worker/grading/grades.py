@@ -19,6 +19,7 @@ from ridgeline.tools.judge.worker.grading.class_errors import worst_of
 from ridgeline.tools.judge.worker.grading.compare import Difference, compare
 from ridgeline.tools.judge.worker.grading.expected import Expected, expect
 from ridgeline.tools.judge.worker.grading.last_bits import excused
+from ridgeline.tools.judge.worker.grading.neighbours import is_asked_for, neighbour_errors, neighbour_outputs
 from ridgeline.tools.judge.worker.grading.plain_sums import PLAIN_WAYS, plain_errors, plain_outputs
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
 from ridgeline.tools.judge.worker.grading.small_rows import kept_rows
@@ -31,6 +32,7 @@ from ridgeline.tools.records.precision import (
     FEW_ELEMENTS,
     FEWEST_CONDITIONED,
     NEARLY_EQUAL,
+    NEIGHBOURS,
     NOMINAL_GATE,
     ROW_SCALE_FLOOR,
     Errors,
@@ -275,14 +277,17 @@ class Grader:
         want = case.expected[index]
         condition = self._book.condition_of(case, index) if want.spread < NEARLY_EQUAL * want.norm else 1.0
 
-        def lost_by_plain_sums(way: int) -> float | None:
-            if way == len(PLAIN_WAYS) or precision is PrecisionClass.FP64:
+        def lost_another_way(way: int) -> float | None:
+            if way == len(PLAIN_WAYS) + NEIGHBOURS or precision is PrecisionClass.FP64:
                 return None
             with self._book.running(case) as reference:
-                outputs = plain_outputs(reference, case, PLAIN_WAYS[way])
-            return None if outputs is None else part.error(outputs[index])
+                if way < len(PLAIN_WAYS):
+                    outputs = plain_outputs(reference, case, PLAIN_WAYS[way])
+                else:
+                    outputs = neighbour_outputs(reference, case, way - len(PLAIN_WAYS))
+            return 0.0 if outputs is None else part.error(outputs[index])
 
-        return part.use(output, precision, condition, lost_by_plain_sums)
+        return part.use(output, precision, condition, lost_another_way)
 
     def _gate(self, case: Case, index: int, errors: Errors, precision: PrecisionClass) -> Gate:
         """Return an output's limits in a class; all 0 where it cannot hold these numbers.
@@ -310,6 +315,9 @@ class Grader:
                 gate = gate_of(own[index])
                 if found is None or not gate.is_near(errors) or errors.overall > BEYOND_SUMS * gate.overall:
                     break
+        if precision is not PrecisionClass.FP64:
+            own = self._with_neighbours(case, index, errors, own, gate_of)
+            gate = gate_of(own[index])
         if is_few or not gate.is_nearly_used_up(errors):
             return gate
         sums = self._book.sum_errors(case, precision)
@@ -321,6 +329,17 @@ class Grader:
             with self._book.running(case) as reference:
                 case.plain.append(plain_errors(reference, case, PLAIN_WAYS[way : way + 1]))
         return case.plain[way]
+
+    def _with_neighbours(
+        self, case: Case, index: int, errors: Errors, own: EachErrors, gate_of: Callable[[Errors], Gate]
+    ) -> EachErrors:
+        """Return own errors, and PyTorch's beside a case while these errors are near a limit that its own are a share of."""
+        with self._book.running(case) as reference:
+            for draw in range(NEIGHBOURS):
+                if not is_asked_for(case, gate_of(own[index]), errors):
+                    break
+                own = worst_of(own, neighbour_errors(reference, case, draw))
+        return own
 
 
 def _how_near(grade: OutputGrade) -> tuple[bool, float]:

@@ -6,7 +6,7 @@ last bits, and each squaring doubles what was lost before it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -57,9 +57,11 @@ def _quotient(scaled: torch.Tensor, lanes: Lanes) -> torch.Tensor:
     square = _product(scaled, scaled, lanes)
     powers = [torch.eye(scaled.shape[-1]).expand_as(scaled), square, _product(square, square, lanes)]
     powers.append(_product(powers[2], square, lanes))
-    even, odd = (sum(c * p for c, p in zip(_PADE[at::2], powers, strict=True)) for at in (0, 1))
-    odd = _product(scaled, torch.as_tensor(odd), lanes)
-    return torch.linalg.solve_ex(even - odd, even + odd).result
+    even = sum((c * p for c, p in zip(_PADE[::2], powers, strict=True)), torch.zeros_like(scaled))
+    odd = sum((c * p for c, p in zip(_PADE[1::2], powers, strict=True)), torch.zeros_like(scaled))
+    odd = _product(scaled, odd, lanes)
+    result: torch.Tensor = torch.linalg.solve_ex(even - odd, even + odd).result
+    return result
 
 
 def _product(first: torch.Tensor, second: torch.Tensor, lanes: Lanes) -> torch.Tensor:
@@ -68,5 +70,5 @@ def _product(first: torch.Tensor, second: torch.Tensor, lanes: Lanes) -> torch.T
     return made
 
 
-def _is_real(operand: Any) -> bool:
+def _is_real(operand: Any) -> TypeGuard[torch.Tensor]:
     return isinstance(operand, torch.Tensor) and operand.is_floating_point() and operand.is_cpu and operand.numel() > 0

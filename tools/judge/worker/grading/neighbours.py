@@ -1,0 +1,79 @@
+"""What PyTorch's own arithmetic loses beside a trial: its error on operands with other last bits, against float64 on the same.
+
+One run may lose little by chance. Neither run's operands are the trial's, so how far these move an output does not count. No
+operand gets more bits than its tensor has: products of few bits are exact for every kernel.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from ridgeline.tools.errors import BadReferenceError
+from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
+from ridgeline.tools.judge.worker.grading.class_errors import floating_errors
+from ridgeline.tools.judge.worker.grading.last_bits import shares_of
+from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
+from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.precision import BEYOND_SUMS, LOSSY_SHARE, Errors, Gate
+from ridgeline.tools.records.vocabulary import PrecisionClass
+
+_MOST_ZERO_BITS = 13  # as many as tf32 drops
+
+
+def is_asked_for(case: Case, gate: Gate, errors: Errors) -> bool:
+    """Return whether errors are near a limit, but not far beyond it, of which PyTorch's own are a share in any output."""
+    if not gate.is_near(errors) or errors.overall > BEYOND_SUMS * gate.overall:
+        return False
+    own = case.own.get(PrecisionClass.FP32) or ()
+    return any(use.factor > LOSSY_SHARE for each in own for use in gate.uses(each))
+
+
+def neighbour_errors(reference: Reference, case: Case, draw: int) -> EachErrors | None:
+    """Return PyTorch's errors on a draw of neighbouring operands, computed once; None when nothing can be told of it."""
+    if draw == len(case.neighbours):
+        outputs = neighbour_outputs(reference, case, draw)
+        case.neighbours.append(None if outputs is None else floating_errors(outputs, case))
+    return case.neighbours[draw]
+
+
+def neighbour_outputs(reference: Reference, case: Case, rng_seed: int) -> Tensors | None:
+    """Return a case's outputs, each off by what PyTorch errs on neighbouring operands; None where nothing can be told.
+
+    Integers and bools are the expected ones.
+    """
+    inputs = tuple(_moved(t, rng_seed, count) for count, t in enumerate(case.inputs))
+    parameters = {n: _moved(t, rng_seed, ~count) for count, (n, t) in enumerate(case.parameters.items())}
+    given = zip((*inputs, *parameters.values()), (*case.inputs, *case.parameters.values()), strict=True)
+    if all(moved is tensor for moved, tensor in given):
+        return None
+    try:
+        with torch.no_grad(), signed_as(reference, case.expected):
+            exact = reference.in_double(inputs, parameters)
+            native = None if exact is None else reference.in_own_type(inputs, parameters)
+    except BadReferenceError:
+        return None
+    if exact is None or native is None:
+        return None
+    return tuple(
+        e.values if e.is_exact else e.values + (own.double() - double)
+        for e, own, double in zip(case.expected, native, exact, strict=True)
+    )
+
+
+def _moved(tensor: torch.Tensor, rng_seed: int, count: int) -> torch.Tensor:
+    """Return a tensor in float32 with about half of its numbers nearer to zero by the last bit that any has.
+
+    Equal numbers stay equal, and whole numbers whole, as masks and counts are.
+    """
+    if tensor.dtype is not torch.float32 or bool((tensor == tensor.round()).all()):
+        return tensor
+    bits = tensor.contiguous().view(torch.int32)
+    zeros = 0
+    while zeros < _MOST_ZERO_BITS and not bool((bits >> zeros & 1).any()):
+        zeros += 1
+    chosen = shares_of(tensor.double(), rng_seed, count & 0xFF).lt(0.5) & (
+        tensor.abs() >= torch.finfo(torch.float32).tiny * 2
+    )
+    chosen &= tensor != tensor.round()
+    return torch.where(chosen, bits - (1 << zeros), bits).view(torch.float32).reshape(tensor.shape)
