@@ -316,8 +316,7 @@ class Grader:
                 if found is None or not gate.is_near(errors) or errors.overall > BEYOND_SUMS * gate.overall:
                     break
         if precision is not PrecisionClass.FP64:
-            own = self._with_neighbours(case, index, errors, own, gate_of)
-            gate = gate_of(own[index])
+            gate, own = self._with_neighbours(case, index, errors, own, gate, gate_of)
         if is_few or not gate.is_nearly_used_up(errors):
             return gate
         sums = self._book.sum_errors(case, precision)
@@ -330,16 +329,17 @@ class Grader:
                 case.plain.append(plain_errors(reference, case, PLAIN_WAYS[way : way + 1]))
         return case.plain[way]
 
-    def _with_neighbours(
-        self, case: Case, index: int, errors: Errors, own: EachErrors, gate_of: Callable[[Errors], Gate]
-    ) -> EachErrors:
-        """Return own errors, and PyTorch's beside a case while these errors are near a limit that its own are a share of."""
+    def _with_neighbours(  # noqa: PLR0917
+        self, case: Case, index: int, errors: Errors, own: EachErrors, gate: Gate, gate_of: Callable[[Errors], Gate]
+    ) -> tuple[Gate, EachErrors]:
+        """Return limits and own errors, by PyTorch's beside a case too while these errors are near a limit."""
         with self._book.running(case) as reference:
             for draw in range(NEIGHBOURS):
-                if not is_asked_for(case, gate_of(own[index]), errors):
+                if not is_asked_for(case, gate, errors):
                     break
                 own = worst_of(own, neighbour_errors(reference, case, draw))
-        return own
+                gate = gate_of(own[index])
+        return gate, own
 
 
 def _how_near(grade: OutputGrade) -> tuple[bool, float]:
