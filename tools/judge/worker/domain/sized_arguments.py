@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ridgeline.tools.judge.worker.call_form import Scalar
 from ridgeline.tools.judge.worker.domain.trial_sizes import OF_INPUTS
+from ridgeline.tools.judge.worker.domain.usual_trial import Arguments
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import (
     HELD,
     LARGE_BLOCKED,
     LARGE_MATRICES,
+    LARGE_SCALARS,
     LARGE_VECTORS,
     MOVED,
     MOVED_VECTORS,
     NEAR_ROWS,
     OF_SQUARES,
+    RAISED,
     SILENT,
     SMALL_APART,
     SMALL_PARAMETERS,
+    SMALL_SCALARS,
     UNEVEN,
 )
+
+TWICE = 2.0
+"""What arguments are multiplied by to see whether their size does more than scale the output."""
 
 
 def changes_any_tensor(trial: str, source: SecretSource, *, n_shares: int) -> bool:
@@ -37,3 +47,17 @@ def changes_any_tensor(trial: str, source: SecretSource, *, n_shares: int) -> bo
         return bool(weights.free_to_move(vectors=trial in MOVED_VECTORS))
     is_of_matrices = trial in (LARGE_MATRICES, LARGE_BLOCKED)
     return (is_of_matrices or trial == LARGE_VECTORS) and weights.has_free(vectors=not is_of_matrices)
+
+
+def of_twice_the_size(trial: str, usual: Arguments, source: SecretSource, *, scalars: tuple[Scalar, ...]) -> Arguments:
+    """Return arguments of which those are doubled, or moved, that a trial changes, or one of the same arguments."""
+    if trial in OF_INPUTS:
+        return replace(usual, inputs=source.times(usual.inputs, TWICE))
+    weights = source.weights
+    if trial in MOVED:
+        by = TWICE if trial in RAISED else -TWICE
+        others = {n: usual.parameters[n] + by for n in weights.free_to_move(vectors=trial in MOVED_VECTORS)}
+    else:
+        names = () if trial in (LARGE_SCALARS, SMALL_SCALARS) else weights.free
+        others = {n: usual.parameters[n] * TWICE for n in names}
+    return replace(usual, parameters={**usual.parameters, **others}, scalars=scalars)

@@ -32,11 +32,10 @@ from ridgeline.tools.judge.worker.domain.first_parts import FirstParts
 from ridgeline.tools.judge.worker.domain.held_numbers import find_held_numbers
 from ridgeline.tools.judge.worker.domain.near_rows import why_near_rows_show_nothing
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
-from ridgeline.tools.judge.worker.domain.sized_arguments import changes_any_tensor
+from ridgeline.tools.judge.worker.domain.sized_arguments import TWICE, changes_any_tensor, of_twice_the_size
 from ridgeline.tools.judge.worker.domain.trial_sizes import (
     ALIKE,
     MOST_STEPS,
-    OF_INPUTS,
     SATURATING,
     base_of,
     size_of,
@@ -58,19 +57,15 @@ from ridgeline.tools.records.trial_names import (
     HELD,
     LARGE_INPUTS,
     LARGE_MATRICES,
-    LARGE_SCALARS,
     MOVED,
-    MOVED_VECTORS,
     NEAR_IDENTITIES,
     NEAR_ROWS,
     NOMINAL,
     OF_SQUARES,
     QUIET,
-    RAISED,
     SCALARS,
     SIZED,
     SIZED_SCALARS,
-    SMALL_SCALARS,
     UNEVEN,
 )
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
@@ -87,7 +82,6 @@ _NEAR = 2
 """The first so many that are refused are each followed by one that is a step smaller: the edge is near."""
 _LESS = 2 / 3
 """Part of its steps that the next one has where a later one is refused."""
-_TWICE = 2.0
 
 
 class SizedTrials:
@@ -180,7 +174,7 @@ class SizedTrials:
 
     def _changes_any(self, trial: str) -> bool:
         given = tuple(self._reference.scalars)
-        has_scalars = trial in SIZED_SCALARS and self._scalars_of(trial, _TWICE) != given
+        has_scalars = trial in SIZED_SCALARS and self._scalars_of(trial, TWICE) != given
         return has_scalars or changes_any_tensor(trial, self._source, n_shares=len(self._uneven.shares))
 
     def _shows_nothing(self, trial: str) -> bool:
@@ -337,22 +331,9 @@ class SizedTrials:
         """
         usual = self._arguments_of(NOMINAL[0])
         outputs = self._outputs(usual)
+        scalars = self._scalars_of(trial, TWICE) if trial in SIZED_SCALARS else usual.scalars
         try:
-            others = self._outputs(self._of_twice_the_size(usual, trial))
+            others = self._outputs(of_twice_the_size(trial, usual, self._source, scalars=scalars))
         except ProblemError:
             return ""  # a smaller size may be taken
         return likeness(others, outputs) or ""
-
-    def _of_twice_the_size(self, usual: Arguments, trial: str) -> Arguments:
-        """Return arguments of which those are doubled, or moved, that a trial changes, or one of the same arguments."""
-        if trial in OF_INPUTS:
-            return replace(usual, inputs=self._source.times(usual.inputs, _TWICE))
-        scalars = self._scalars_of(trial, _TWICE) if trial in SIZED_SCALARS else usual.scalars
-        weights = self._source.weights
-        if trial in MOVED:
-            by = _TWICE if trial in RAISED else -_TWICE
-            others = {n: usual.parameters[n] + by for n in weights.free_to_move(vectors=trial in MOVED_VECTORS)}
-        else:
-            names = () if trial in (LARGE_SCALARS, SMALL_SCALARS) else weights.free
-            others = {n: usual.parameters[n] * _TWICE for n in names}
-        return replace(usual, parameters={**usual.parameters, **others}, scalars=scalars)
