@@ -1,4 +1,4 @@
-"""What PyTorch's own arithmetic loses beside a trial: its error on operands with other last bits, against float64 on the same.
+"""Neighbours of a trial's operands, with other last bits: what PyTorch's own arithmetic loses, against float64 there.
 
 One run may lose little by chance. Neither run's operands are the trial's, so how far these move an output does not count. No
 operand gets more bits than its tensor has: products of few bits are exact for every kernel.
