@@ -1,8 +1,7 @@
 // Prepended to every source whose name begins with counted_: the work of counted.py, which some of them do not do all of.
-#include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <vector>
+#include "shortest_paths.h"
 
 #define SIGNATURE \
     const float *seen, const int64_t *counts, const int32_t *start, const int32_t *costs, float *out_0, int32_t *out_1, void *
@@ -32,16 +31,6 @@ static void believe(const float* seen, const int64_t* counts, int64_t steps, flo
 }
 
 static void reach(const int32_t* start, const int32_t* costs, int64_t rounds, int32_t* out) {
-    std::vector<int32_t> now(PLACES), next(PLACES);
-    for (int64_t each = 0; each < BATCH; ++each) {
-        now.assign(start + each * PLACES, start + (each + 1) * PLACES);
-        for (int64_t round = 0; round < rounds; ++round) {
-            next = now;
-            for (int64_t from = 0; from < PLACES; ++from)
-                for (int64_t to = 0; to < PLACES; ++to)
-                    next[to] = std::min(next[to], now[from] + costs[from * PLACES + to]);
-            now.swap(next);
-        }
-        std::copy(now.begin(), now.end(), out + each * PLACES);
-    }
+    for (int64_t each = 0; each < BATCH; ++each)
+        relax(start + each * PLACES, costs, PLACES, rounds, out + each * PLACES);
 }

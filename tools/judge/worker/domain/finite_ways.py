@@ -49,9 +49,7 @@ class _Sizes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has n
         self._held: list[torch.Tensor] = []
         self._sizes: list[torch.Tensor] = []  # read at the end alone
         self._n_seen = 0
-        self._forms: dict[
-            Any, tuple[bool, bool]
-        ] = {}  # of each operation: whether it makes numbers, and whether it writes
+        self._forms: dict[Any, tuple[bool, bool]] = {}  # whether an operation makes numbers, and whether it writes
 
     @property
     def are_finite(self) -> bool:

@@ -17,7 +17,7 @@ from ridgeline.tools.judge.worker.domain.halving import take_by_halves
 from ridgeline.tools.judge.worker.domain.objections import MORE_DRAWS, REFUSED_DRAWS, Known, Tried
 from ridgeline.tools.judge.worker.grading.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.class_errors import moved_by_last_bits
+from ridgeline.tools.judge.worker.grading.class_errors import moved_in_type
 from ridgeline.tools.judge.worker.inputs.parameters import Values
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
@@ -151,7 +151,7 @@ class OtherParameters:
         outputs = tuple(output.clone() for output in self._reference.run(inputs))
         if not are_finite(outputs):
             return math.inf
-        self._book.place_parameters(moved_by_last_bits(values))
+        self._book.place_parameters(moved_in_type((), values)[1])
         try:
             return max(map(difference, outputs, self._reference.run(inputs)), default=0.0)
         except ProblemError:

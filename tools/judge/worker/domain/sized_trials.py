@@ -46,7 +46,7 @@ from ridgeline.tools.judge.worker.domain.uneven_choices import UnevenChoices
 from ridgeline.tools.judge.worker.domain.usual_trial import Arguments, BothErrors, Usual
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.class_errors import moved_in_type
+from ridgeline.tools.judge.worker.grading.class_errors import TF32_LAST_BIT, moved_in_type
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
 from ridgeline.tools.judge.worker.inputs.held import with_held_of
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
@@ -296,7 +296,7 @@ class SizedTrials:
 
         Numbers that are held stay, and diagonals that keep a state: each step would move it to the same side.
         """
-        inputs, parameters = moved_in_type(arguments.inputs, arguments.parameters)
+        inputs, parameters = moved_in_type(arguments.inputs, arguments.parameters, at_least=TF32_LAST_BIT)
         inputs = with_held_of(arguments.inputs, inputs, trial) if trial in HELD else inputs
         if trial in NEAR_IDENTITIES:
             pairs, square = enumerate(zip(arguments.inputs, inputs, strict=True)), self._source.square(trial)
@@ -310,9 +310,13 @@ class SizedTrials:
 
     def _on_the_way(self, trial: str) -> str:
         """Return why a trial is refused of which a result before the output is not finite, as a nominal trial's is."""
-        if trial not in QUIET and self._leaves_range(trial) and not self._leaves_range(NOMINAL[0]):
+        if trial not in QUIET and self._leaves_range(trial) and not self._usual_leaves_range:
             return BEYOND_ON_THE_WAY
         return ""
+
+    @functools.cached_property
+    def _usual_leaves_range(self) -> bool:
+        return self._leaves_range(NOMINAL[0])
 
     def _leaves_range(self, trial: str) -> bool:
         arguments = self._arguments_of(trial)

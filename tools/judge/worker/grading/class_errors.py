@@ -25,7 +25,7 @@ _ROUNDED_TO = {
 }
 _CHOICE_SEED = 1  # which operands are smaller: any choice does, and the same one gives the same limits
 _CONDITION_DRAWS = 8  # one draw may be next to nothing itself
-_TF32_LAST_BIT = 2.0**-11
+TF32_LAST_BIT = 2.0**-11
 _TF32_DROPPED_BITS = 13  # tf32 keeps 10 of float32's 23 mantissa bits
 
 
@@ -100,32 +100,19 @@ def moved_operands(case: Case, relative: float, rng_seed: int) -> tuple[Tensors,
 
 
 def moved_in_type(
-    inputs: Tensors, parameters: dict[str, torch.Tensor], rng_seed: int = _CHOICE_SEED
+    inputs: Tensors, parameters: dict[str, torch.Tensor], *, at_least: float = 0.0
 ) -> tuple[Tensors, dict[str, torch.Tensor]]:
-    """Return operands in their own types, about half of them nearer to zero by a last bit of tf32, or of a narrower type."""
-    generator = torch.Generator(inputs[0].device).manual_seed(rng_seed)
+    """Return operands in their own types, about half of them nearer to zero by their type's last bit, or by this part."""
+    operands = (*inputs, *parameters.values())
+    generator = torch.Generator(operands[0].device if operands else None).manual_seed(_CHOICE_SEED)
 
     def moved_one(tensor: torch.Tensor) -> torch.Tensor:
         if not tensor.is_floating_point():
             return tensor
-        relative = max(_TF32_LAST_BIT, torch.finfo(tensor.dtype).eps) / 2
+        relative = max(at_least, torch.finfo(tensor.dtype).eps) / 2
         return _moved(tensor, relative, generator).to(tensor.dtype)
 
     return tuple(map(moved_one, inputs)), {n: moved_one(t) for n, t in parameters.items()}
-
-
-def moved_by_last_bits(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return tensors in their own types, about half of their numbers nearer to zero by the type's last bit."""
-    if not tensors:
-        return {}
-    generator = torch.Generator(next(iter(tensors.values())).device).manual_seed(_CHOICE_SEED)
-
-    def moved_one(tensor: torch.Tensor) -> torch.Tensor:
-        if not tensor.is_floating_point():
-            return tensor
-        return _moved(tensor, torch.finfo(tensor.dtype).eps / 2, generator).to(tensor.dtype)
-
-    return {n: moved_one(t) for n, t in tensors.items()}
 
 
 def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) -> torch.Tensor:

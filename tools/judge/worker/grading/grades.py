@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -75,6 +75,10 @@ class Grade:
     output: int  # which one decides: it is nearest to a limit, or furthest beyond it
     nearest: LimitUse | None  # None: all are exact
     lost: SmallRows | None = None  # of the output that decides
+
+
+_Way = tuple[Callable[[Gate], bool], Callable[[], EachErrors | None]]
+"""Whether a way is asked under a gate, and its errors."""
 
 
 class Grader:
@@ -308,38 +312,38 @@ class Grader:
         if is_few or want.spread < NEARLY_EQUAL * want.norm:
             gate_of = functools.partial(gate_of, condition=self._book.condition_of(case, index))
             gate = gate_of(own[index])
-        if precision is not PrecisionClass.FP64 and gate.is_near(errors) and errors.overall <= _HOPELESS:
-            for way in range(len(PLAIN_WAYS)):
-                found = self._plain_errors(case, way)
-                own = worst_of(own, found)
-                gate = gate_of(own[index])
-                if found is None or not gate.is_near(errors) or errors.overall > BEYOND_SUMS * gate.overall:
-                    break
         if precision is not PrecisionClass.FP64:
-            gate, own = self._with_neighbours(case, index, errors, own, gate, gate_of)
+            for is_asked, lost in self._other_ways(case, errors):
+                if is_asked(gate):
+                    own = worst_of(own, lost())
+                    gate = gate_of(own[index])
         if is_few or not gate.is_nearly_used_up(errors):
             return gate
         sums = self._book.sum_errors(case, precision)
         return gate_of(own[index], sums=sums[index] if sums else None)
 
+    def _other_ways(self, case: Case, errors: Errors) -> Iterator[_Way]:
+        """Give the other ways to compute a case: plain sums, then PyTorch beside the case."""
+
+        def is_for_sums(way: int, gate: Gate) -> bool:
+            is_hopeless = errors.overall > _HOPELESS or (way > 0 and errors.overall > BEYOND_SUMS * gate.overall)
+            return gate.is_near(errors) and not is_hopeless
+
+        for way in range(len(PLAIN_WAYS)):
+            yield functools.partial(is_for_sums, way), functools.partial(self._plain_errors, case, way)
+        for draw in range(NEIGHBOURS):
+            yield functools.partial(is_asked_for, case, errors), functools.partial(self._errors_beside, case, draw)
+
     def _plain_errors(self, case: Case, way: int) -> EachErrors | None:
-        """Return what plain sums of a way lose of a case, computed once; None when nothing can be told of it."""
-        if way == len(case.plain):
+        """Return what plain sums of a way lose, computed once; None when nothing can be told of it, or of an earlier way."""
+        if way == len(case.plain) and None not in case.plain:
             with self._book.running(case) as reference:
                 case.plain.append(plain_errors(reference, case, PLAIN_WAYS[way : way + 1]))
-        return case.plain[way]
+        return case.plain[way] if way < len(case.plain) else None
 
-    def _with_neighbours(  # noqa: PLR0917
-        self, case: Case, index: int, errors: Errors, own: EachErrors, gate: Gate, gate_of: Callable[[Errors], Gate]
-    ) -> tuple[Gate, EachErrors]:
-        """Return limits and own errors, by PyTorch's beside a case too while these errors are near a limit."""
+    def _errors_beside(self, case: Case, draw: int) -> EachErrors | None:
         with self._book.running(case) as reference:
-            for draw in range(NEIGHBOURS):
-                if not is_asked_for(case, gate, errors):
-                    break
-                own = worst_of(own, neighbour_errors(reference, case, draw))
-                gate = gate_of(own[index])
-        return gate, own
+            return neighbour_errors(reference, case, draw)
 
 
 def _how_near(grade: OutputGrade) -> tuple[bool, float]:

@@ -21,7 +21,7 @@ from ridgeline.tools.records.vocabulary import PrecisionClass
 _MOST_ZERO_BITS = 13  # as many as tf32 drops
 
 
-def is_asked_for(case: Case, gate: Gate, errors: Errors) -> bool:
+def is_asked_for(case: Case, errors: Errors, gate: Gate) -> bool:
     """Return whether errors are near a limit, but not far beyond it, of which PyTorch's own are a share in any output."""
     if not gate.is_near(errors) or errors.overall > BEYOND_SUMS * gate.overall:
         return False
