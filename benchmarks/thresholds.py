@@ -50,7 +50,7 @@ MODULES = (
     "tools.judge.worker.inputs.orders",
     "tools.judge.worker.inputs.symmetry",
     "tools.judge.worker.inputs.crowds",
-    "tools.judge.worker.domain.other_inputs",
+    "tools.judge.worker.domain.arguments.other_inputs",
     "tools.judge.worker.domain.objections",
     "tools.judge.worker.domain.refused_kinds",
     "graph.certificate.audit",

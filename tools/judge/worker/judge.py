@@ -54,8 +54,8 @@ from ridgeline.tools.judge.replies import (
 from ridgeline.tools.judge.set_count import stay_in_cache
 from ridgeline.tools.judge.worker.description import describe
 from ridgeline.tools.judge.worker.device import device_of, use_tf32
+from ridgeline.tools.judge.worker.domain.arguments.effects import Effects, FoundEffects
 from ridgeline.tools.judge.worker.domain.domain import Domain
-from ridgeline.tools.judge.worker.domain.effects import Effects, FoundEffects
 from ridgeline.tools.judge.worker.domain.refused_kinds import as_skipped, refused_kinds
 from ridgeline.tools.judge.worker.domain.timed_kinds import find_timed_kinds
 from ridgeline.tools.judge.worker.domain.usable import check_usable

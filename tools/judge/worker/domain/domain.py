@@ -13,18 +13,18 @@ import torch
 
 from ridgeline.tools.errors import DeviceLostError, ProblemError, without_name
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
-from ridgeline.tools.judge.worker.domain.crowded_inputs import CrowdedInputs
-from ridgeline.tools.judge.worker.domain.effects import is_read
-from ridgeline.tools.judge.worker.domain.lifted_inputs import settle_lifts
-from ridgeline.tools.judge.worker.domain.lifted_rows import settle_lifted_rows
-from ridgeline.tools.judge.worker.domain.moved_copies import settle_copies
-from ridgeline.tools.judge.worker.domain.near_one import settle_power
+from ridgeline.tools.judge.worker.domain.arguments.crowded_inputs import CrowdedInputs
+from ridgeline.tools.judge.worker.domain.arguments.effects import is_read
+from ridgeline.tools.judge.worker.domain.arguments.lifted_inputs import settle_lifts
+from ridgeline.tools.judge.worker.domain.arguments.lifted_rows import settle_lifted_rows
+from ridgeline.tools.judge.worker.domain.arguments.moved_copies import settle_copies
+from ridgeline.tools.judge.worker.domain.arguments.near_one import settle_power
+from ridgeline.tools.judge.worker.domain.arguments.other_inputs import OtherInputs
+from ridgeline.tools.judge.worker.domain.arguments.other_parameters import OtherParameters
+from ridgeline.tools.judge.worker.domain.arguments.scalars import other_scalar, taken_scalars
 from ridgeline.tools.judge.worker.domain.objections import CONSTANT, Known
-from ridgeline.tools.judge.worker.domain.other_inputs import OtherInputs
-from ridgeline.tools.judge.worker.domain.other_parameters import OtherParameters
-from ridgeline.tools.judge.worker.domain.scalars import other_scalar, taken_scalars
 from ridgeline.tools.judge.worker.domain.sign_trials import SignTrials, objection_to_signs
-from ridgeline.tools.judge.worker.domain.sized_trials import SizedTrials
+from ridgeline.tools.judge.worker.domain.sizes.sized_trials import SizedTrials
 from ridgeline.tools.judge.worker.grading.case import Case, are_finite, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ridgeline.tools.judge.worker.domain.arguments.meeting_rows import do_rows_meet
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
-from ridgeline.tools.judge.worker.domain.meeting_rows import do_rows_meet
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.moved_copies import first_of_each_copy, may_copy_rows

@@ -26,14 +26,14 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
     is_next_to_nothing,
     room_of,
 )
-from ridgeline.tools.judge.worker.domain.faint_inputs import find_faint_trials
-from ridgeline.tools.judge.worker.domain.finite_ways import BEYOND_ON_THE_WAY, leaves_range
-from ridgeline.tools.judge.worker.domain.first_parts import FirstParts
-from ridgeline.tools.judge.worker.domain.held_numbers import find_held_numbers
-from ridgeline.tools.judge.worker.domain.near_rows import why_near_rows_show_nothing
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
-from ridgeline.tools.judge.worker.domain.sized_arguments import TWICE, changes_any_tensor, of_twice_the_size
-from ridgeline.tools.judge.worker.domain.trial_sizes import (
+from ridgeline.tools.judge.worker.domain.sizes.faint_inputs import find_faint_trials
+from ridgeline.tools.judge.worker.domain.sizes.finite_ways import BEYOND_ON_THE_WAY, leaves_range
+from ridgeline.tools.judge.worker.domain.sizes.first_parts import FirstParts
+from ridgeline.tools.judge.worker.domain.sizes.held_numbers import find_held_numbers
+from ridgeline.tools.judge.worker.domain.sizes.near_rows import why_near_rows_show_nothing
+from ridgeline.tools.judge.worker.domain.sizes.sized_arguments import TWICE, changes_any_tensor, of_twice_the_size
+from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import (
     ALIKE,
     MOST_STEPS,
     SATURATING,
@@ -42,8 +42,8 @@ from ridgeline.tools.judge.worker.domain.trial_sizes import (
     sized,
     slowest,
 )
-from ridgeline.tools.judge.worker.domain.uneven_choices import UnevenChoices
-from ridgeline.tools.judge.worker.domain.usual_trial import Arguments, BothErrors, Usual
+from ridgeline.tools.judge.worker.domain.sizes.uneven_choices import UnevenChoices
+from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments, BothErrors, Usual
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import TF32_LAST_BIT, moved_in_type

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ridgeline.tools.judge.worker.call_form import Scalar
-from ridgeline.tools.judge.worker.domain.trial_sizes import OF_INPUTS
-from ridgeline.tools.judge.worker.domain.usual_trial import Arguments
+from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import OF_INPUTS
+from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import (
     HELD,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from ridgeline.tools.judge.worker.domain.first_parts import FirstParts
 from ridgeline.tools.judge.worker.domain.objections import Tried
+from ridgeline.tools.judge.worker.domain.sizes.first_parts import FirstParts
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.held import Held, numbers_to_hold
 from ridgeline.tools.judge.worker.inputs.source import SecretSource

@@ -10,8 +10,8 @@ import torch
 
 from ridgeline.tools.errors import DeviceLostError
 from ridgeline.tools.judge.worker.device import Cpu
+from ridgeline.tools.judge.worker.domain.arguments.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.domain.domain import Domain
-from ridgeline.tools.judge.worker.domain.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import order_of

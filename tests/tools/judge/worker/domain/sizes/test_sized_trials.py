@@ -9,7 +9,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import Made, made, made_of
 
-from ridgeline.tools.judge.worker.domain.sized_trials import SizedTrials
+from ridgeline.tools.judge.worker.domain.sizes.sized_trials import SizedTrials
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.compare import compare
 from ridgeline.tools.records.trial_names import (
@@ -337,8 +337,8 @@ def test_only_floating_inputs_are_large_and_each_trial_has_its_own() -> None:
 def test_a_slow_reference_has_its_largest_sizes_tried_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = itertools.count(step=100)
     timer = SimpleNamespace(perf_counter=lambda: float(next(seconds)))
-    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.sized_trials.time", timer)
-    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.sized_trials._LEAST_SIZES", 1)
+    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.sizes.sized_trials.time", timer)
+    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.sizes.sized_trials._LEAST_SIZES", 1)
     assert LARGE_MATRICES not in large(module(LAYER, FIXED_POINT)), "the first one is beyond the edge"
     assert LARGE_MATRICES in large(
         module(f"{LAYER}; self.last = nn.Linear(64, 8)", "return self.last(torch.tanh(self.layer(x)))")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.tools.judge.worker.made import made
 
-from ridgeline.tools.judge.worker.domain.meeting_rows import do_rows_meet
+from ridgeline.tools.judge.worker.domain.arguments.meeting_rows import do_rows_meet
 
 X = "torch.randn(12, 64)"
 TOKENS = "torch.randint(9, (12, 64))"

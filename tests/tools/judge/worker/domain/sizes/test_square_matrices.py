@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import made, made_of
 
-from ridgeline.tools.judge.worker.domain.trial_sizes import slowest
+from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import slowest
 from ridgeline.tools.judge.worker.grading.compare import compare
 from ridgeline.tools.records.trial_names import (
     BANDED,

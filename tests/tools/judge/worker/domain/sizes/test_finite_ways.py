@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from tests.tools.judge.worker.made import made_of
 
-from ridgeline.tools.judge.worker.domain.finite_ways import leaves_range
+from ridgeline.tools.judge.worker.domain.sizes.finite_ways import leaves_range
 
 DECAYS = """
 import torch

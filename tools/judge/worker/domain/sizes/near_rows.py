@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.domain.usual_trial import Arguments
+from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments
 from ridgeline.tools.judge.worker.grading.chunks import chunk_of
 from ridgeline.tools.judge.worker.inputs.near_rows import form_of_rows, may_have_near_rows
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
