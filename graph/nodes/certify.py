@@ -138,11 +138,9 @@ async def _uncertified(state: SearchState, context: SearchContext, standings: li
 
 
 async def _try_in_order(context: SearchContext, leaders: list[Leader], ordered: list[Standing]) -> _Certifications:
-    """Certify one kernel after another, until one passes or the next is no faster than eager."""
+    """Certify one kernel after another that is faster than eager, until one passes."""
     certifications = _Certifications()
-    for standing in ordered[:MOST_TRIED]:
-        if standing.speedup <= 1:
-            break
+    for standing in [each for each in ordered if each.speedup > 1][:MOST_TRIED]:
         ended = await certify_candidate(context, standing, leaders)
         if isinstance(ended, EngineFailure):
             kept = certifications.engine_failure

@@ -253,12 +253,13 @@ async def _ask_models(
     drafts = [(name, draft) for name, answer in answers.items() if isinstance(answer, list) for draft in answer]
     errors = {name: answer for name, answer in answers.items() if not isinstance(answer, list)}
     over = [error for error in errors.values() if isinstance(error, OutOfBudget)]
+    for name, error in errors.items():
+        if not isinstance(error, OutOfBudget):
+            _expect_others(context, name, error)
     if over:
         if is_needed and not drafts:
             raise over[0]
         return drafts
-    for name, error in errors.items():
-        _expect_others(context, name, error)
     lost = sum(shares[name] for name, error in errors.items() if isinstance(error, ModelError))
     if lost:
         rest = dataclasses.replace(_after(request, drafts), count=lost)

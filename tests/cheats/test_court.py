@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from ridgeline.tools.records.results import Verdict
+from ridgeline.tools.records.results import Timing, Verdict
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
 
-from .court import Found, most_of
+from .court import Found, gains_nothing, most_of
 from .trick import c, harmless, wrong
 
 CHEAT = c("cheat", wrong(ReasonCode.WRONG_VALUES))
@@ -45,3 +45,19 @@ def test_an_honest_kernel_that_most_others_refuse_is_refused() -> None:
     judges = iter((REFUSED, REFUSED, PASSED, REFUSED))
     found, _ = most_of(c("honest", harmless()), lambda: next(judges), lambda: next(judges))
     assert found == REFUSED
+
+
+def test_only_a_cheat_that_is_found_out_or_no_faster_gains_nothing() -> None:
+    def timed(found: Found) -> Callable[..., Found]:
+        return lambda name, again: found if name == "cheat" else timing(1.0)
+
+    def timing(speedup: float) -> Timing:
+        return Timing(status=Status.OK, median_ms=1.0, speedup=speedup, speedup_ci95=(speedup, speedup))
+
+    distrusted = Timing(status=Status.UNTRUSTED, reason_code=ReasonCode.WORKED_AHEAD, reason="ahead")
+    assert gains_nothing(timed(distrusted), "cheat", "control") is None
+    assert gains_nothing(timed(timing(1.1)), "cheat", "control") is None
+    assert gains_nothing(timed(timing(2.0)), "cheat", "control") == timing(2.0)
+    broken = Timing(status=Status.COMPILE_ERROR, reason_code=ReasonCode.COMPILER_FAILED, reason="no such header")
+    with pytest.raises(AssertionError):
+        gains_nothing(timed(broken), "cheat", "control")

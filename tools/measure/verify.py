@@ -8,9 +8,10 @@ only where all agree. docs/judge.md gives each check's reason.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ridgeline.tools.build.interfaces import BUILDS, entry_declaration
@@ -129,8 +130,9 @@ class Verification:
             RunnerFailure: it died; a sanitizer's finding is the reason.
         """
         for name in self._judge.problem.trials:
-            self._judge.ask(Prepare(trial=name, set_index=self._set, nan=False))
-            self._call()
+            with self._scalars_of(name):
+                self._judge.ask(Prepare(trial=name, set_index=self._set, nan=False, is_examined=False))
+                self._call()
         return Verdict(status=Status.OK)
 
     # ----------------------------------------------------------------------------------------------------------- draws
@@ -175,13 +177,19 @@ class Verification:
         return max((factor_of(trial) for trial in self._trials), default=0.0)
 
     def _both_runs(self, name: str) -> Finding | None:
+        with self._scalars_of(name):
+            return self._first_run(name) or self._second_run(name)
+
+    @contextlib.contextmanager
+    def _scalars_of(self, name: str) -> Iterator[None]:
+        """Let the candidate have a trial's scalars meanwhile."""
         scalars = self._judge.problem.scalars.get(name)
         if scalars is None:
-            return self._first_run(name) or self._second_run(name)
+            yield
+            return
         self._runner.set_scalars(scalars)
-        failure = self._first_run(name) or self._second_run(name)
+        yield
         self._runner.set_scalars(self._judge.problem.description.signature.given_scalars)
-        return failure
 
     def _set_of(self, name: str) -> int:
         """Return the set that a trial uses."""
@@ -223,15 +231,17 @@ class Verification:
         self._judge.ask(Poison(set_index=self._set, nan=False))
         self._call()
         found = self._judge.ask(ExamineRepeat(trial=name, set_index=self._set))
-        if isinstance(found, Missing):
-            return self._background_work() or not_written_again(found)
         if isinstance(found, Same):
             return None
+        first = self._trials[-1]
+        if isinstance(found, Missing):
+            self._trials[-1] = replace(first, passed=False)
+            return self._background_work() or not_written_again(found)
         trial = found.graded.trial
         use = LimitUse(measure=Measure.REPEAT, figure=found.difference, limit=REPEAT_LIMIT * trial.gate)
-        first = self._trials[-1]
-        self._trials[-1] = replace(first, nearest=nearest_limit(first.nearest, trial.nearest, use))
-        if not (trial.passed and use.is_within):
+        nearest, passed = nearest_limit(first.nearest, trial.nearest, use), trial.passed and use.is_within
+        self._trials[-1] = replace(first, nearest=nearest, passed=passed)
+        if not passed:
             reason = (
                 f"{trial_words(self._trials[-1])}: two calls on the same inputs differ by {use.figure:.2g}, "
                 f"gate {use.limit:.2g}: a race?"

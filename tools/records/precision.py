@@ -187,7 +187,7 @@ _STORED_IN_16_BITS = {"bfloat16": PrecisionClass.BF16, "float16": PrecisionClass
 _OUTPUT_CLASS = {"float64": PrecisionClass.FP64} | _STORED_IN_16_BITS
 
 
-SMALLEST_ROW: Mapping[str, float] = {"float16": 2.0**-12, "bfloat16": 1e-30, "float32": 1e-30, "float64": 1e-290}
+SMALLEST_ROW: Mapping[str, float] = {"float16": 2.0**-12, "bfloat16": 1e-30, "float32": 1e-30, "float64": 1e-150}
 """Root mean square of a row, by the output's type, below which nothing is asked of it: what led there may have been below the
 type's range, and flushing that to zero is legal."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.graph.certificate.expected_time import PYTORCH_S
 from ridgeline.graph.models.requests import KernelRequest
+from ridgeline.graph.nodes import certify
 from ridgeline.graph.search.context import EndedBy, SearchContext
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.records.vocabulary import Origin, Purpose, RunState, Status
@@ -90,6 +92,19 @@ async def test_a_kernel_behind_the_elites_is_certified_where_all_of_them_fail(se
     assert output["certified"] and output["best_speedup"] == 1.5
     certificate = search.archive.certificate_json()
     assert certificate is not None and len(certificate["failed_before"]) > 1
+
+
+async def test_a_kernel_that_is_no_faster_than_eager_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    def standing(name: str, speedup: float) -> Any:
+        return SimpleNamespace(candidate=SimpleNamespace(id=name), speedup=speedup)
+
+    async def certified(_context: object, tried: Any, _leaders: object) -> Any:
+        return SimpleNamespace(passed=tried.candidate.id == "surely", reason="")
+
+    monkeypatch.setattr(certify, "certify_candidate", certified)
+    slower, faster = standing("hardly", 0.99), standing("surely", 1.04)  # ordered by the lower ends of intervals
+    found = await certify._try_in_order(SimpleNamespace(), [], [slower, faster])  # type: ignore[arg-type]
+    assert found.winner is faster and list(found.certificates) == ["surely"]
 
 
 async def test_search_whose_elites_were_all_found_wrong_offers_the_right_kernel_behind_them(search: Search) -> None:

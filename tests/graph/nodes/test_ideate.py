@@ -15,7 +15,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
 from ridgeline.graph.search.ranking.elites import read_elite
-from ridgeline.tools.errors import ModelError
+from ridgeline.tools.errors import ModelError, OutOfBudget
 from ridgeline.tools.records.results import Profile, StageTime
 
 
@@ -106,6 +106,15 @@ async def test_model_that_does_not_cover_the_problem_is_dropped_and_the_others_t
     assert {idea.model for idea in search.archive.ideas()} == {"scripted"}
     assert len(narrow.proposals) == 1 and not narrow.writes
     assert "goes on without it" in search.events_named("warning")[0]["message"]
+
+
+async def test_model_that_can_never_answer_is_dropped_beside_one_that_the_budget_ended(search: Search) -> None:
+    narrow = ScriptedModel("narrow", ideas=lambda r: ModelError("toy: not covered"), kernel=lambda r: ModelError("no"))
+    search.model = ScriptedModel(ideas=lambda r: OutOfBudget("no tokens are left"))
+    context = search.context(narrow, search.model, rounds=1, ideas=3)
+    await search.run(context)
+    assert context.models.names == ["scripted"]
+    assert any("goes on without it" in event["message"] for event in search.events_named("warning"))
 
 
 async def test_search_whose_models_all_refuse_ends_with_the_refusal(search: Search) -> None:

@@ -11,7 +11,9 @@ from tests.tools.conftest import exp_problem, without_tensors
 from tests.tools.measure.answering import Answering
 from tests.tools.measure.bench import Bench
 
+from ridgeline.tools.judge.replies import Different, Graded, Missing
 from ridgeline.tools.measure.verify import Verification, verify_candidate
+from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
@@ -279,3 +281,39 @@ def test_addresses_do_not_tell_a_trial_from_a_timed_call() -> None:
         assert sets["integers"] in {sets[n] for n in names[:-1]}
         used |= set(sets.values())
     assert used == set(range(12))
+
+
+def _verification_with_scalars() -> tuple[Verification, list[tuple[str, Any]]]:
+    """Return one whose trial `scalars` has other ones, and what was asked of judge and runner, in order."""
+    done: list[tuple[str, Any]] = []
+    judge, runner = Answering(n_sets=3), MagicMock()
+    judge.problem.trials, judge.problem.scalars = ("nominal_0", "scalars"), {"scalars": (2.0,)}  # type: ignore[attr-defined]
+    judge.problem.description = MagicMock()  # type: ignore[attr-defined]
+    judge.problem.description.signature.given_scalars = (1.0,)  # type: ignore[attr-defined]
+    judge.prepare = lambda request: done.append((request.trial, request.is_examined))  # type: ignore[attr-defined]
+    runner.set_scalars = lambda values: done.append(("scalars are", values))
+    verification = Verification(judge, runner, PrecisionClass.FP32)  # type: ignore[arg-type]
+    verification._call = lambda: done.append(("call", None))  # type: ignore[method-assign]
+    return verification, done
+
+
+def test_a_sanitizer_meets_the_scalars_of_each_trial_and_no_case_is_made_for_it() -> None:
+    verification, done = _verification_with_scalars()
+    verification.run_unjudged()
+    first = [("nominal_0", False), ("call", None)]
+    assert done == [*first, ("scalars are", (2.0,)), ("scalars", False), ("call", None), ("scalars are", (1.0,))]
+
+
+@pytest.mark.parametrize("second", ["missing", "different"])
+def test_a_trial_whose_second_run_fails_has_not_passed(second: str) -> None:
+    verification, _ = _verification_with_scalars()
+    judge: Any = verification._judge
+    trial = Trial(name="nominal_0", rel_error=1e-7, gate=1e-5, passed=True)
+    graded = Graded(trial=trial, measured=PrecisionClass.FP32)
+    missing = Missing(output="out", count=1, total=64, first=0, width=64)
+    judge.poison = lambda _request: None
+    judge.examine_repeat = lambda _: missing if second == "missing" else Different(difference=1e-4, graded=graded)
+    verification._trials = [trial]
+    verification._background_work = lambda: None  # type: ignore[method-assign]
+    assert verification._second_run("nominal_0") is not None
+    assert [each.passed for each in verification._trials] == [False]

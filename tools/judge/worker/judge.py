@@ -74,7 +74,7 @@ from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.trial_names import NOMINAL, as_kind
+from ridgeline.tools.records.trial_names import NOMINAL
 from ridgeline.tools.records.vocabulary import Label, Role
 
 _SPARE_SHARE = 8
@@ -290,8 +290,8 @@ class Judge:
 
     def _refused_now(self) -> dict[str, str]:
         found = self._renewal
-        kind = as_kind(found.trial) if found.trial else found.parameter_kind
-        return refused_kinds(found.trial_sets, kind, self.reference, self.memory)
+        with self._book.scalars_of(found.trial):
+            return refused_kinds(found.trial_sets, found.whole_kind, self.reference, self.memory)
 
     def check(self, request: Check) -> Trial:
         """Grade a set after a timed loop."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -58,13 +59,17 @@ class ReferenceModes:
             makes_room = not self._memory.device.frees_for_runner
             self._held = HeldResults(self._memory.outputs[0], self._memory.n_sets, makes_room=makes_room)
         os.write(self._tickets, encode_tickets(sets))
+        tickets = draw_tickets(self._drawn)
         watch = self._memory.device.stopwatch()
-        with _set_for(mode):
-            watch.start()
-            results = self._held.begin()
-            for index in draw_tickets(self._drawn):
-                results[index] = call(*arguments[index])
-            return watch.seconds()
+        try:
+            with _set_for(mode):
+                watch.start()
+                results = self._held.begin()
+                for index in tickets:
+                    results[index] = call(*arguments[index])
+                return watch.seconds()
+        finally:
+            collections.deque(tickets, maxlen=0)  # a call that raised leaves the rest, which the next loop would take
 
     def forget_results(self) -> None:
         """Free the results that the last loop left."""

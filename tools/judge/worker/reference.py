@@ -40,7 +40,14 @@ from ridgeline.tools.judge.worker.contract import (
 from ridgeline.tools.judge.worker.model_copy import copied
 from ridgeline.tools.judge.worker.patience import Patience, TakesTooLongError
 from ridgeline.tools.judge.worker.regions import torch_dtype
-from ridgeline.tools.judge.worker.user_code import attribute, is_out_of_memory, load_reference, named_line, run_own
+from ridgeline.tools.judge.worker.user_code import (
+    attribute,
+    is_out_of_memory,
+    is_refusal,
+    load_reference,
+    named_line,
+    run_own,
+)
 from ridgeline.tools.modelnew.file import PUBLIC_SEED
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.module_contract import CallForm, ModuleContract
@@ -189,7 +196,7 @@ class Reference:
         twice as many.
 
         Raises:
-            BadReferenceError: an assertion fails on these contents alone.
+            BadReferenceError: these contents alone are refused, as by an assertion.
         """
         if self.keeps_own_type:
             return None
@@ -203,7 +210,7 @@ class Reference:
         except Exception as error:
             if is_out_of_memory(error) or isinstance(error, TakesTooLongError):
                 raise  # expected outputs of the reference's own type would be taken for those of float64
-            if isinstance(error, AssertionError) and self._has_doubled:
+            if is_refusal(error) and self._has_doubled:
                 raise BadReferenceError.of_text(f"forward() in float64: {named_line(error)}") from error
             return None
         self._has_doubled = True

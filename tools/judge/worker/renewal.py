@@ -92,6 +92,11 @@ class Renewal:
         """Return the name of the kind that the parameters have now, "" for ordinary ones."""
         return "" if self._kind is ParameterKind.RANDOM else named(self._kind)
 
+    @property
+    def whole_kind(self) -> str:
+        """Return the name of the kind that a whole block has: a trial's, or its parameters'; "" for neither."""
+        return as_kind(self.trial) if self.trial else self.parameter_kind
+
     def write(self, order: Sequence[int], wanted: Sequence[str] = (), calls: int = 0) -> None:
         """Give every set new inputs and poisoned outputs, in this order; change parameters wholly, or in one place.
 

@@ -137,6 +137,11 @@ _REFUSALS: tuple[type[Exception], ...] = (
 """Raised by a reference for values that it does not take."""
 
 
+def is_refusal(error: BaseException) -> bool:
+    """Return whether a reference raised this for values that it does not take."""
+    return isinstance(error, _REFUSALS)
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether memory ran out, which says nothing of the contents."""
     return isinstance(error, NoRoomError) or _full_device(error) is not None
@@ -155,7 +160,7 @@ def contents_may_be_refused(are_to_blame: Callable[[], bool] = lambda: False) ->
         yield
     except Exception as error:
         cause = error.__cause__ or error
-        if is_out_of_memory(error) or not (isinstance(cause, _REFUSALS) or are_to_blame()):
+        if is_out_of_memory(error) or not (is_refusal(cause) or are_to_blame()):
             raise
         raise ContentsRefusedError.of_text(
             f"forward() refuses contents that were made from get_inputs() for timing: {named_line(cause)}"

@@ -1,4 +1,4 @@
-"""The reference compiled by PyTorch: where inductor keeps what it makes."""
+"""The reference as a side of a measurement: its loops, and where inductor keeps what it compiles."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.modes import ReferenceModes
@@ -33,3 +34,21 @@ def test_torch_reads_the_folder_of_its_headers_at_each_use() -> None:
 
     text = Path(torch._inductor.__file__).with_name("codecache.py").read_text()
     assert "specified_dir=_HEADER_DIR," in text and "os.makedirs(_HEADER_LOCK_DIR," in text
+
+
+def test_a_loop_after_one_that_raised_makes_its_own_calls() -> None:
+    called: list[float] = []
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        called.append(float(x))
+        if float(x) == 2:
+            raise ValueError("refused")
+        return x
+
+    inputs = [(torch.tensor(float(i)),) for i in range(6)]
+    memory = SimpleNamespace(inputs=inputs, outputs=inputs, n_sets=6, device=device_of(DeviceKind.CPU))
+    modes = ReferenceModes(SimpleNamespace(model=model, arguments=lambda given: given), memory)
+    with pytest.raises(ValueError, match="refused"):
+        modes.loop(ReferenceMode.EAGER, [0, 1, 2, 3, 4])
+    modes.loop(ReferenceMode.EAGER, [5, 0])
+    assert called == [0, 1, 2, 5, 0]

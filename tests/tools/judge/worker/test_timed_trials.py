@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tests.tools.judge.worker.made import loading
@@ -116,6 +118,17 @@ def test_a_trial_that_the_reference_refuses_by_then_is_left_out(judge: Judge, mo
     judge.renew(Renew(wanted=(KIND,), calls=1))
     monkeypatch.setattr(judge, "_refused_now", lambda: {KIND: "ValueError"})
     assert KIND not in judge.leave_out(LeaveOut()).timed_kinds
+
+
+def test_a_trial_with_other_scalars_is_refused_by_those() -> None:
+    given = SOURCE.replace("(self, x)", "(self, x, bound)").replace("32)]", "32), 100.0]")
+    given = given.replace("        z = torch.zeros", "        assert bound > 9\n        z = torch.zeros")
+    asking = Judge(loading(given, "00" * 16))
+    asking.renew(Renew(wanted=(KIND,), calls=1))
+    assert asking._refused_now() == {}
+    changed = {**asking._book.changes.scalars, LARGE_MATRICES: (1.0,)}
+    asking._book.use(replace(asking._book.changes, scalars=changed))
+    assert list(asking._refused_now()) == [KIND]
 
 
 def test_moved_copies_come_in_a_timed_block_drawn_anew() -> None:

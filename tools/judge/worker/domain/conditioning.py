@@ -9,7 +9,6 @@ import torch
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors
 from ridgeline.tools.judge.worker.grading.expected import Expected
-from ridgeline.tools.judge.worker.grading.row_sizes import LEAST
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors, gate_for
 from ridgeline.tools.records.vocabulary import PrecisionClass
@@ -18,6 +17,8 @@ WORSE = 4.0
 """A trial whose errors are at most this x a nominal trial's is as good as that one."""
 ROOM = 1 / 4
 """Part of fp32's gates by which the reference's own type may be off: kernels that round otherwise have the rest."""
+_LEAST = 2.0**-100
+"""Numbers below it say little: from 2^-126 on kernels may flush what they compute to zero."""
 LEFT_TO_ROUNDING = "its output would be left to rounding"
 
 
@@ -58,7 +59,7 @@ def is_next_to_nothing(expected: Expected, dtype: torch.dtype) -> bool:
     """Return whether an output that is not zero is of numbers that its type hardly holds, or that are flushed to zero."""
     if expected.is_exact:
         return False
-    return 0 < expected.rms < max(LEAST, torch.finfo(dtype).tiny)
+    return 0 < expected.rms < max(_LEAST, torch.finfo(dtype).tiny)
 
 
 def beside_own_spread(errors: EachErrors | None, case: Case) -> EachErrors | None:

@@ -47,7 +47,8 @@ class Case:
     @property
     def size_bytes(self) -> int:
         """Return the memory this case holds."""
-        tensors = [*self.inputs, *self.parameters.values(), *(e.values for e in self.expected)]
+        parts = [tensor for part in self.conditioned.values() if part for tensor in (part.chosen, part.want)]
+        tensors = [*self.inputs, *self.parameters.values(), *(e.values for e in self.expected), *parts]
         return sum(t.numel() * t.element_size() for t in tensors)
 
     @property

@@ -47,7 +47,7 @@ from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.trial_names import NOMINAL
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Role
 
-_STALE = 1e-2  # so close to another trial's expected output is no coincidence
+_STALE = 1e-2  # so close to another trial's expected output is no coincidence, unless it is as close to its own
 
 
 class Examiner:
@@ -264,7 +264,7 @@ class Examiner:
         return replace(
             graded,
             output=self.names[index],
-            stale=self._earlier_trial_of_output(case),
+            stale=self._earlier_trial_of_output(case, grade.errors.overall),
             non_finite=difference.non_finite,
             worst=worst,
             wrong_integers=difference.wrong_integers,
@@ -285,14 +285,14 @@ class Examiner:
             error_map=map_errors(output, want, 0.0, lost.places),
         )
 
-    def _earlier_trial_of_output(self, case: Case) -> str:
-        """Return the earlier trial whose output this is, "" for none."""
+    def _earlier_trial_of_output(self, case: Case, own_error: float) -> str:
+        """Return the earlier trial whose output this is, nearer to that than to its own; "" for none."""
         for name in self._trials:
             if name == case.name:
                 break
             earlier = self._book.case(name)
             found = [compare(o, e).errors.overall for o, e in zip(self._snapshot, earlier.expected, strict=True)]
-            if self._snapshot and max(found) < _STALE:
+            if self._snapshot and max(found) < min(_STALE, own_error):
                 return name
         return ""
 

@@ -10,8 +10,6 @@ from ridgeline.tools.records.precision import small_share
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 _LARGEST_SHARE = small_share(PrecisionClass.BF16)
-LEAST = 2.0**-100
-"""Numbers below it say little: from 2^-126 on kernels may flush what they compute to zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,7 @@ class SmallRows:
 
 
 def small_rows(norms: torch.Tensor, usual: float) -> SmallRows | None:
-    """Return the rows far below the usual norm that are not next to nothing; None for none, as nearly always."""
-    is_small = (norms < _LARGEST_SHARE * usual) & (norms > LEAST)
+    """Return the rows far below the usual norm that are not all zeros; None for none, as nearly always."""
+    is_small = (norms < _LARGEST_SHARE * usual) & (norms > 0)
     places = is_small.nonzero().flatten()
     return SmallRows(places, norms[places]) if len(places) else None

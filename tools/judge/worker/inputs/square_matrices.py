@@ -22,8 +22,6 @@ _LEAST_OF_FOUR = 8
 """The fewest rows of a square matrix in a tensor of four dimensions: smaller ones are filters."""
 _MOST_BLOCKS = 4
 """Square matrices that may lie beside each other in one: those of an LSTM's gates do."""
-_BITS = 2.0**-12
-"""Multiples of this are what diagonals are set to."""
 _MOVED_BY_TWO = 2.0
 """What numbers of either sign beyond a band are moved by for each factor of two of its size, times the rms or 1: logits begin
 small."""
@@ -97,9 +95,10 @@ def with_band(tensor: torch.Tensor, size: float, *, is_high: bool) -> torch.Tens
     return torch.where(near, tensor, far)
 
 
-def with_diagonals_of(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+def with_diagonals_of(tensor: torch.Tensor, other: torch.Tensor, *, shift: int = 0) -> torch.Tensor:
     """Return the other tensor with the diagonals of the first: last bits of these would move a state at each step."""
-    return torch.where(tensor == (tensor / _BITS).round() * _BITS, tensor, other)
+    axes = axes_of(tensor.shape)
+    return other if axes is None else torch.where(_set_places(tensor, axes, shift), tensor, other)
 
 
 def _is_square(shape: torch.Size, axes: Axes, least: int) -> bool:
@@ -117,11 +116,14 @@ def _with_diagonals(
     row_sum = 2.0 ** min(round(math.log2(abs(mean) * least)), _LARGEST_POWER) if is_of_one_sign else 0.0
     row_sum = min(times_a_sum * row_sum, torch.finfo(tensor.dtype).max)
     diagonal = math.copysign(row_sum, mean) if is_of_one_sign else of_either_sign
-    has_zeros = has_structural_zeros(tensor)
+    return torch.where(_set_places(tensor, axes, shift), torch.full_like(tensor, diagonal), tensor * others)
+
+
+def _set_places(tensor: torch.Tensor, axes: Axes, shift: int) -> torch.Tensor:
+    """Return which places of a tensor are set to a diagonal: none of its zeros that are structure."""
+    has_zeros, least = has_structural_zeros(tensor), min(tensor.shape[axis] for axis in axes)
     places = _diagonal(tensor, axes, 0 if has_zeros or is_symmetric(tensor) else shift % least)
-    if has_zeros:
-        places = places & (tensor != 0)
-    return torch.where(places, torch.full_like(tensor, diagonal), tensor * others)
+    return places & (tensor != 0) if has_zeros else places
 
 
 def _whole_near_identity(tensor: torch.Tensor, size: int, shift: int) -> torch.Tensor:

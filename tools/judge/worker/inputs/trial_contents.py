@@ -162,8 +162,11 @@ class TrialContents:
             return functools.partial(with_band, size=size, is_high=trial == BANDED_HIGH)
         if trial == LARGE_DIAGONALS:
             return functools.partial(with_large_diagonals, steps=size)
-        shift = self._source.rng(f"{trial}:shift").randrange(_SHIFTS) if trial == SMALL_NEAR_IDENTITY else 0
-        return functools.partial(near_identity, size=size, shift=shift)
+        return functools.partial(near_identity, size=size, shift=self.shift_of(trial))
+
+    def shift_of(self, trial: str) -> int:
+        """Return how many places on the diagonals of one of OF_SQUARES lie, less a multiple of a matrix's size."""
+        return self._source.rng(f"{trial}:shift").randrange(_SHIFTS) if trial == SMALL_NEAR_IDENTITY else 0
 
     def _as_timed(self, label: str, to: SetKind | None = None) -> Tensors:
         """Return inputs made as those of a timed set, of a kind where one is given."""

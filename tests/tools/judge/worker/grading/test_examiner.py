@@ -27,7 +27,7 @@ TRIAL = "nominal_0"
 class Bench:
     """An examiner of one set, whose outputs the reference itself writes."""
 
-    def __init__(self, body: str) -> None:
+    def __init__(self, body: str, trials: tuple[str, ...] = (TRIAL,)) -> None:
         self.reference = Reference(
             SOURCE.format(names="x", inputs="torch.randn(40, 64)", body=f"        return {body}")
         )
@@ -35,8 +35,8 @@ class Bench:
         inputs = self.reference.draw_inputs(0)
         outputs = tuple(map(torch.empty_like, self.reference.run(inputs)))
         self.memory: Any = SimpleNamespace(parameters={}, inputs=[inputs], outputs=[outputs], n_sets=1, device=Cpu())
-        book = CaseBook(self.reference, source, self.memory, budget_bytes=1 << 24)
-        self.examiner = Examiner(book, (TRIAL,), self.memory, self.reference, PrecisionClass.FP32)
+        self.book = CaseBook(self.reference, source, self.memory, budget_bytes=1 << 24)
+        self.examiner = Examiner(self.book, trials, self.memory, self.reference, PrecisionClass.FP32)
 
     def run(self, *left_out: tuple[int, ...]) -> None:
         """Write the outputs, but for these elements of the first one."""
@@ -179,3 +179,26 @@ def test_a_timed_output_is_graded_where_other_elements_are_beyond_the_type(body:
     ):
         output.copy_(wrong)
         assert not bench.examiner.check(0).passed
+
+
+def test_an_output_is_an_earlier_call_s_only_where_it_is_nearer_to_that_than_to_its_own() -> None:
+    names = ("nominal_0", "nominal_1", "tweaked_1")  # the last two differ in a run of one input
+    bench = Bench("x.softmax(-1)", names)
+    before, own = (bench.book.case(name).expected[0].values for name in names[1:])
+    apart = float((own - before).norm() / (own - own.mean()).norm())
+    assert 0 < apart < 1e-1
+    for output, stale in ((own * (1 + 1e-3 * apart), ""), (before, "nominal_1")):
+        bench.examiner.prepare(names[2], 0, nan=True)
+        bench.memory.outputs[0][0].copy_(output)
+        found = bench.examiner.examine(names[2], 0)
+        assert isinstance(found, Graded) and not found.trial.passed
+        assert found.stale == stale
+
+
+def test_a_case_takes_what_is_kept_of_it() -> None:
+    bench = Bench("x.exp()")
+    case = bench.book.case(TRIAL)
+    before = case.size_bytes
+    part = bench.book.well_conditioned(case, 0, PrecisionClass.FP32)
+    assert part is not None
+    assert case.size_bytes == before + part.chosen.numel() + 8 * part.want.numel()

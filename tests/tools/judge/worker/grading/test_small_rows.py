@@ -212,3 +212,14 @@ def test_one_output_keeps_its_small_rows_by_itself() -> None:
     grade = graded.examiner.grade_reference(lost)
     assert grade.passed_by == (False, True)
     assert isinstance(graded.case, Case)
+
+
+@pytest.mark.parametrize(("size", "is_asked_for"), [(1e-20, True), (1e-145, True), (1e-200, False)])
+def test_rows_of_float64_are_asked_for_down_to_its_own_range(size: float, is_asked_for: bool) -> None:
+    rows = torch.randn(ROWS, ROWS, dtype=torch.float64)
+    rows[IS_SMALL] *= size
+    want = expect(rows)
+    lost = torch.where(IS_SMALL[:, None], torch.zeros_like(rows), rows)
+    moved = Moved(output=rows * (1 + 1e-15), allowed=1.0, by_operands=True)
+    kept = want.small and kept_rows(lost, want, PrecisionClass.FP64, lambda: iter([moved]))
+    assert bool(kept and kept.lost) is is_asked_for

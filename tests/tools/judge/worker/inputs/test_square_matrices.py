@@ -79,6 +79,16 @@ def test_diagonals_stay_where_other_numbers_move() -> None:
     assert int((kept == near).sum()) == 8
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_numbers_of_few_bits_move_off_the_diagonals(dtype: torch.dtype) -> None:
+    matrix = torch.randn(16, 16, generator=torch.Generator().manual_seed(1)).to(dtype)
+    near = near_identity(matrix, 4.0, shift=3)
+    other = torch.full_like(near, 7.0)
+    kept = with_diagonals_of(near, other, shift=3)
+    places = near == 1 - 1 / 4
+    assert torch.equal(kept[places], near[places]) and int((kept != 7).sum()) == 16
+
+
 def test_a_state_stays_as_large_under_a_matrix_of_either_sign() -> None:
     matrix = torch.randn(16, 16, generator=torch.Generator().manual_seed(1))
     near = near_identity(matrix, 64.0)

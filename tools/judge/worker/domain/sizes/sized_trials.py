@@ -299,10 +299,11 @@ class SizedTrials:
         inputs, parameters = moved_in_type(arguments.inputs, arguments.parameters, at_least=TF32_LAST_BIT)
         inputs = with_held_of(arguments.inputs, inputs, trial) if trial in HELD else inputs
         if trial in NEAR_IDENTITIES:
+            kept = functools.partial(with_diagonals_of, shift=self._book.contents.shift_of(trial))
             pairs, square = enumerate(zip(arguments.inputs, inputs, strict=True)), self._source.square(trial)
-            inputs = tuple(with_diagonals_of(was, t) if i in square else t for i, (was, t) in pairs)
-            kept = {n: arguments.parameters[n] for n in self._source.weights.square}
-            parameters |= {n: with_diagonals_of(was, parameters[n]) for n, was in kept.items()}
+            inputs = tuple(kept(was, t) if i in square else t for i, (was, t) in pairs)
+            given = arguments.parameters
+            parameters |= {n: kept(given[n], parameters[n]) for n in self._source.weights.square}
         others = replace(arguments, inputs=inputs, parameters=parameters)
         outputs = self._outputs(arguments)
         with signed_as(self._reference, outputs):
