@@ -257,20 +257,21 @@ def gate_for(
     sums: Errors | None = None,
     condition: float = 1.0,
     tightened: bool = False,
-    least: float = 0.0,
+    least: Errors | None = None,
 ) -> Gate:
     """Return a trial's gate for a class, given the class's own error on that trial.
 
     `sums` is what `SUM_ERROR` does to the trial; only the limits of rows and elements know it. `condition` is an output's
     relative change over that of its operands, 1 or more: of few numbers. `tightened` drops the nominal gate, so that only the
-    multiple of the class's own error counts; no limit is below `least`.
+    multiple of the class's own error counts; no limit is below what is `least`.
     """
+    least = least or Errors(overall=0.0)
     nominal, multiple = (0.0 if tightened else condition * NOMINAL_GATE[precision]), OWN_MULTIPLE[precision]
     worst = own.merged(sums) if sums else own
     return Gate(
-        overall=max(least, nominal, multiple * own.overall),
-        row=max(least, ROW_SLACK[precision] * nominal, multiple * worst.worst_row),
-        element=max(least, ELEMENT_SLACK[precision] * nominal, multiple * worst.worst_element),
+        overall=max(least.overall, nominal, multiple * own.overall),
+        row=max(least.worst_row, ROW_SLACK[precision] * nominal, multiple * worst.worst_row),
+        element=max(least.worst_element, ELEMENT_SLACK[precision] * nominal, multiple * worst.worst_element),
     )
 
 

@@ -10,7 +10,7 @@ import torch
 from ridgeline.tools.judge.worker.grading.chunks import chunk_of, rows_at_once, width_of
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows, small_rows
 from ridgeline.tools.judge.worker.grading.type_range import within
-from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR
+from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR, Errors
 
 _CANCELLED = 1e-2
 """A spread this small beside the norm is not told by the difference of their squares: of its digits four are lost."""
@@ -45,6 +45,17 @@ class Expected:
     def scale(self) -> float:
         """Return what the norm of all errors is divided by."""
         return max(self.own_scale, self.least_spread)
+
+    def off_by(self, size: float) -> Errors:
+        """Return at most how far an output is whose numbers are all off by this size; nothing beside zeros alone."""
+        if not self.rms:
+            return Errors(overall=0.0)
+        element = size / self.rms
+        return Errors(
+            overall=size * math.sqrt(self.values.numel()) / self.scale,
+            worst_row=element / ROW_SCALE_FLOOR,
+            worst_element=element,
+        )
 
 
 def expect(values: torch.Tensor, dtype: torch.dtype = torch.float64) -> Expected:

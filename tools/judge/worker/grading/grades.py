@@ -23,6 +23,7 @@ from ridgeline.tools.judge.worker.grading.neighbours import is_asked_for, neighb
 from ridgeline.tools.judge.worker.grading.plain_sums import PLAIN_WAYS, plain_errors, plain_outputs
 from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
 from ridgeline.tools.judge.worker.grading.small_rows import kept_rows
+from ridgeline.tools.judge.worker.grading.type_range import flushed
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_case
 from ridgeline.tools.judge.worker.grading.well_conditioned import least_error
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
@@ -34,7 +35,6 @@ from ridgeline.tools.records.precision import (
     NEARLY_EQUAL,
     NEIGHBOURS,
     NOMINAL_GATE,
-    ROW_SCALE_FLOOR,
     Errors,
     Gate,
     accepted_classes,
@@ -47,7 +47,6 @@ from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
 
 _HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
 _MOST_OTHERS = 1 / 4  # of integers: with more of them wrong no run of the reference tells more
-_FLUSHED = float(torch.finfo(torch.float32).tiny)  # what is smaller may be zero in a kernel
 _CRFM_GATE = Gate(overall=CRFM_TOLERANCE, row=CRFM_TOLERANCE, element=CRFM_TOLERANCE)
 
 
@@ -273,12 +272,13 @@ class Grader:
 
         The 1e-2 rule asks for no more than itself, nor can anything be told of a few elements.
         """
-        if errors.overall <= NOMINAL_GATE[precision] or self._by_crfm[index]:
+        want = case.expected[index]
+        least = max(NOMINAL_GATE[precision], want.off_by(flushed(precision)).overall)
+        if errors.overall <= least or self._by_crfm[index]:
             return None
         part = self._book.well_conditioned(case, index, precision)
         if part is None:
             return None
-        want = case.expected[index]
         condition = self._book.condition_of(case, index) if want.spread < NEARLY_EQUAL * want.norm else 1.0
 
         def lost_another_way(way: int) -> float | None:
@@ -303,7 +303,7 @@ class Grader:
         if own is None:
             return Gate(overall=0.0, row=0.0, element=0.0)
         want = case.expected[index]
-        least = _FLUSHED / (ROW_SCALE_FLOOR * want.rms) if index in self._unrounded and want.rms else 0.0
+        least = want.off_by(flushed(precision))
         gate_of = functools.partial(gate_for, precision, tightened=self._tightened[index], least=least)
         gate = gate_of(own[index])
         if not gate.is_near(errors):

@@ -1,10 +1,12 @@
-"""Values beyond the range of an output's type, and near its end."""
+"""Values beyond the range of an output's type, near its end, and below what arithmetic keeps."""
 
 from __future__ import annotations
 
 import math
 
 import torch
+
+from ridgeline.tools.records.vocabulary import PrecisionClass
 
 _END_SHARE = 2.0**-6
 """A value so near to the largest number of the output's type is infinity or finite by the last bits: either is right."""
@@ -37,3 +39,8 @@ def non_finite_mismatch(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtyp
     )
     wrong = ~(same | either | (torch.isfinite(got) & torch.isfinite(want))).flatten()
     return int(wrong.to(torch.uint8).argmax()) if bool(wrong.any()) else None
+
+
+def flushed(precision: PrecisionClass) -> float:
+    """Return the size below which a result of a class may be zero in a kernel: all but fp64 compute in float32."""
+    return float(torch.finfo(torch.float64 if precision is PrecisionClass.FP64 else torch.float32).tiny)
