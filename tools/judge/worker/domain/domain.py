@@ -22,6 +22,7 @@ from ridgeline.tools.judge.worker.domain.arguments.near_one import settle_power
 from ridgeline.tools.judge.worker.domain.arguments.other_inputs import OtherInputs
 from ridgeline.tools.judge.worker.domain.arguments.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.domain.arguments.scalars import other_scalar, taken_scalars
+from ridgeline.tools.judge.worker.domain.below_rounding import objection_below_rounding
 from ridgeline.tools.judge.worker.domain.objections import CONSTANT, Known
 from ridgeline.tools.judge.worker.domain.sign_trials import SignTrials, objection_to_signs
 from ridgeline.tools.judge.worker.domain.sizes.sized_trials import SizedTrials
@@ -313,6 +314,8 @@ class Domain:
 
     def _objection_to_case(self, case: Case) -> str:
         """Return why a case that is finite is refused all the same, "" when it is not."""
+        if objection := objection_below_rounding(self._reference, self._book, case):
+            return objection
         if case.name in self._book.changes.signed or case.name in (*CROWDS, MOVED_COPY):
             return objection_to_signs(self._reference, self._book, case, self._non_finite_as_given)
         return self._sized.objection_to(case) if case.name in SIZED else ""
