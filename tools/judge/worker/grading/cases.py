@@ -14,6 +14,7 @@ from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_o
 from ridgeline.tools.judge.worker.grading.class_errors import (
     condition_numbers,
     double_errors,
+    is_whole,
     moved_outputs,
     rounded_outputs,
     rounding_errors,
@@ -267,7 +268,7 @@ class CaseBook:
         if not case.conditions:
             with self.scalars_of(case.name):
                 found = condition_numbers(self._reference, case)
-            if case.name != NOMINAL[0] and all(map(_is_whole, case.inputs)):
+            if case.name != NOMINAL[0] and all(map(is_whole, case.inputs)):
                 nominal = self.case(NOMINAL[0])
                 found = [max(each, self.condition_of(nominal, i)) for i, each in enumerate(found)]
             case.conditions.extend(found)
@@ -342,7 +343,3 @@ class CaseBook:
         finally:
             use_tf32(on=False)
         return errors_of(outputs, case.expected)
-
-
-def _is_whole(tensor: torch.Tensor) -> bool:
-    return not tensor.is_floating_point() or bool((tensor == tensor.round()).all())

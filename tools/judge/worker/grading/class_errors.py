@@ -136,7 +136,7 @@ def moved(tensor: torch.Tensor, relative: float, chosen: Callable[[torch.Tensor]
     if not tensor.is_floating_point():
         return tensor
     values = tensor.to(torch.float64, copy=True)  # the case's own may be float64 already
-    if bool((values == values.round()).all()):
+    if is_whole(values):
         return values
     return values.mul_(chosen(values).mul_(-2 * relative).add_(1))
 
@@ -171,3 +171,8 @@ def rounded(tensor: torch.Tensor, precision: PrecisionClass) -> torch.Tensor:
         kept = (bits + half) & ~((1 << _TF32_DROPPED_BITS) - 1)
         return kept.view(torch.float32).to(tensor.dtype).view_as(tensor)
     return tensor.to(_ROUNDED_TO[precision]).to(tensor.dtype)
+
+
+def is_whole(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor holds whole numbers alone, of whatever type."""
+    return not tensor.is_floating_point() or bool((tensor == tensor.round()).all())

@@ -11,7 +11,7 @@ import torch
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
-from ridgeline.tools.judge.worker.grading.class_errors import floating_errors
+from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, is_whole
 from ridgeline.tools.judge.worker.grading.last_bits import shares_of
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
 from ridgeline.tools.judge.worker.reference import Reference
@@ -22,11 +22,14 @@ _MOST_ZERO_BITS = 13  # as many as tf32 drops
 
 
 def is_asked_for(case: Case, errors: Errors, gate: Gate) -> bool:
-    """Return whether errors are near a limit, but not far beyond it, of which PyTorch's own are a share in any output."""
+    """Return whether errors are near a limit, but not far beyond it, of which PyTorch's own are a share in any output.
+
+    So are those on neighbouring operands that were drawn: the limit is a multiple of these.
+    """
     if not gate.is_near(errors) or errors.overall > BEYOND_SUMS * gate.overall:
         return False
-    own = case.own.get(PrecisionClass.FP32) or ()
-    return any(use.factor > LOSSY_SHARE for each in own for use in gate.uses(each))
+    found = [own for own in (case.own.get(PrecisionClass.FP32), *case.neighbours) if own]
+    return any(use.factor > LOSSY_SHARE for own in found for each in own for use in gate.uses(each))
 
 
 def neighbour_errors(reference: Reference, case: Case, draw: int) -> EachErrors | None:
@@ -42,7 +45,8 @@ def neighbour_outputs(reference: Reference, case: Case, rng_seed: int) -> Tensor
 
     Integers and bools are the expected ones.
     """
-    inputs = tuple(_moved(t, rng_seed, count) for count, t in enumerate(case.inputs))
+    are_whole = all(map(is_whole, case.inputs))
+    inputs = tuple(_moved(t, rng_seed, count, moves_whole=are_whole) for count, t in enumerate(case.inputs))
     parameters = {n: _moved(t, rng_seed, ~count) for count, (n, t) in enumerate(case.parameters.items())}
     given = zip((*inputs, *parameters.values()), (*case.inputs, *case.parameters.values()), strict=True)
     if all(moved is tensor for moved, tensor in given):
@@ -55,25 +59,33 @@ def neighbour_outputs(reference: Reference, case: Case, rng_seed: int) -> Tensor
         return None
     if exact is None or native is None:
         return None
+    lossless = [own.is_none and are_whole for own in case.own.get(PrecisionClass.FP32) or ()]
+    lossless = lossless or [False] * len(case.expected)
     return tuple(
-        e.values if e.is_exact else e.values + (own.double() - double)
-        for e, own, double in zip(case.expected, native, exact, strict=True)
+        e.values if e.is_exact or none else e.values + (own.double() - double)
+        for e, own, double, none in zip(case.expected, native, exact, lossless, strict=True)
     )
 
 
-def _moved(tensor: torch.Tensor, rng_seed: int, count: int) -> torch.Tensor:
+def _moved(tensor: torch.Tensor, rng_seed: int, count: int, *, moves_whole: bool = False) -> torch.Tensor:
     """Return a tensor in float32 with about half of its numbers nearer to zero by the last bit that any has.
 
-    Equal numbers stay equal, and whole numbers whole, as masks and counts are.
+    Equal numbers stay equal, and whole numbers whole, as masks and counts are, unless it `moves_whole` ones but masks: of
+    these each for itself, since few are different.
     """
-    if tensor.dtype is not torch.float32 or bool((tensor == tensor.round()).all()):
+    are_whole = tensor.dtype is torch.float32 and is_whole(tensor)
+    if tensor.dtype is not torch.float32 or (are_whole and not (moves_whole and bool((tensor != tensor**2).any()))):
         return tensor
     bits = tensor.contiguous().view(torch.int32)
     zeros = 0
     while zeros < _MOST_ZERO_BITS and not bool((bits >> zeros & 1).any()):
         zeros += 1
-    chosen = shares_of(tensor.double(), rng_seed, count & 0xFF).lt(0.5) & (
-        tensor.abs() >= torch.finfo(torch.float32).tiny * 2
-    )
-    chosen &= tensor != tensor.round()
+    if are_whole:
+        generator = torch.Generator(tensor.device).manual_seed(rng_seed << 8 | count & 0xFF)
+        chosen = torch.rand(tensor.shape, generator=generator, device=tensor.device).lt(0.5) & (tensor != 0)
+    else:
+        chosen = shares_of(tensor.double(), rng_seed, count & 0xFF).lt(0.5) & (
+            tensor.abs() >= torch.finfo(torch.float32).tiny * 2
+        )
+        chosen &= tensor != tensor.round()
     return torch.where(chosen, bits - (1 << zeros), bits).view(torch.float32).reshape(tensor.shape)
