@@ -103,14 +103,14 @@ def ceilings(device: Device, *, again: bool = False) -> Ceilings:
     return measured
 
 
-def measure_ceilings(device: Device, totals: tuple[int, ...] | None = None) -> Ceilings:
-    """Return what the probe measures now; `totals` are the working sets in bytes (None: those that suit the device).
+def measure_ceilings(device: Device) -> Ceilings:
+    """Return what the probe measures now.
 
     Raises:
         DeviceError: no compiler here, or a driver older than it.
         EngineError: the probe fails or hangs.
     """
-    facts = run_probe(device, totals)
+    facts = run_probe(device)
     rates = {str(name): float(rate) for name, rate in facts.get("class_gflops", {}).items()}
     return Ceilings(
         device=device,

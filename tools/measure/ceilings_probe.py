@@ -124,8 +124,8 @@ def probe_of(device: Device) -> CeilingsProbe:
     return _PROBES[device.kind](device)
 
 
-def run_probe(device: Device, totals: tuple[int, ...] | None = None) -> dict[str, Any]:
-    """Return what the probe printed, measured now; `totals` None: the working sets that suit the device.
+def run_probe(device: Device) -> dict[str, Any]:
+    """Return what the probe printed, measured now over the working sets that suit the device.
 
     Raises:
         DeviceError: no compiler here, or a driver older than it.
@@ -134,7 +134,7 @@ def run_probe(device: Device, totals: tuple[int, ...] | None = None) -> dict[str
     probe = probe_of(device)
     logger.info("measuring the memory and arithmetic ceilings of %s, once (%s s)", device.name, probe.usual_s)
     program = _built(probe, device)
-    command = [str(program), str(SECONDS_PER_TOTAL), *(str(t) for t in totals or probe.totals())]
+    command = [str(program), str(SECONDS_PER_TOTAL), *(str(t) for t in probe.totals())]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False, env=probe.environment()

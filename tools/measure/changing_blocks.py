@@ -36,14 +36,14 @@ BLOCK_PARTS = 3
 TRIES = 8
 """Most blocks for each wanted change: on a busy machine the judge gets a core late, and the change is too late."""
 LONG_BLOCK_TRIES = 4
-"""The same for blocks longer than LONG_BLOCK_S, in which the judge always gets a core in time."""
-LONG_BLOCK_S = 0.1
+"""The same for blocks longer than CERTAIN_BLOCK_S, in which the judge always gets a core in time."""
+CERTAIN_BLOCK_S = 0.1
 PATIENCE = 4
 """Blocks without a change in time after which the kernel is stopped in the next one while the judge writes."""
 LEAST_CHANGING_CALLS = 2
 LONGEST_CHANGING_S = 2.0
-_FEW_CALLS = 4
-"""In a block of fewer calls contents change during the first call, once it has worked for a while. In a longer block at
+_SHORT_BLOCK = 4
+"""In a block of fewer calls contents change during one of the first two, once it has worked for a while. In a longer block at
 least two calls begin before: by then the first one has made what a kernel might keep."""
 _PART_OF_FIRST = (0.25, 0.75)
 """Range of that while, as a share of a call's usual time."""
@@ -85,7 +85,7 @@ class ChangingBlocks:
 
     def is_open(self, wanted: int) -> bool:
         """Say whether another block is to run, until `wanted` changes came in time or the tries are used up."""
-        is_long = self.planner.most_calls * self.timed.usual_call_s > LONG_BLOCK_S
+        is_long = self.planner.most_calls * self.timed.usual_call_s > CERTAIN_BLOCK_S
         tries = LONG_BLOCK_TRIES if is_long else TRIES
         return self.n_changed < min(wanted, self.n_wanted) and self.tries < tries * wanted and self.has_room
 
@@ -139,11 +139,11 @@ class ChangingBlocks:
         later calls are right again.
         """
         part, is_held = self._next()
-        first = 1 if plan.calls < _FEW_CALLS else 2
+        first = 1 if plan.calls < _SHORT_BLOCK else 2
         delay = 0 if is_held else self._usual_delay()
         begun = self._await(max(first, self._place(part, plan.calls, first) - delay), watch, is_held=is_held)
         to_see: tuple[int, ...] = ()
-        if 0 < begun < plan.calls and not (plan.calls < _FEW_CALLS and self._has_ended_early(watch)):
+        if 0 < begun < plan.calls and not (plan.calls < _SHORT_BLOCK and self._has_ended_early(watch)):
             call = self.rng.randrange(min(begun + delay + 1, plan.calls - 1), plan.calls)
             after = self._written(plan, call, watch, is_held=is_held)
             if not is_held:

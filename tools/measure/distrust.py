@@ -7,7 +7,6 @@ collecting outputs is held against that of copying.
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -133,7 +132,7 @@ def wrong_output(trial: Trial, index: int, contents: str = "") -> Distrusted:
             "leaves work out, when it is timed"
         )
         return Distrusted(ReasonCode.PRECISION_TOO_LOW, reason)
-    if math.isfinite(trial.rel_error) and trial.rel_error < STALE_ERROR:
+    if trial.rel_error < STALE_ERROR:
         reason = f"{where}: it was right before the inputs changed in place, so a result is kept between calls"
         return Distrusted(ReasonCode.STALE_OUTPUT, reason)
     reason = f"{where}: not every call of a timed loop writes its whole output before it returns"

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+_CONFIDENCE = 0.95
 SMALLEST_SAMPLE_95 = 6
 """Fewer values have no distribution-free 95 % interval: min and max of five cover with 93.75 %."""
 
@@ -34,9 +35,9 @@ class PairedRatio:
         return (self.ci95[1] - self.ci95[0]) / (2 * self.ratio)
 
 
-def interval_rank(n: int, confidence: float = 0.95) -> int:
-    """Return the largest k (from 1) for which x(k) … x(n+1-k) covers the median with `confidence`; 0 when none does."""
-    allowed = (1 - confidence) / 2
+def interval_rank(n: int) -> int:
+    """Return the largest k (from 1) for which x(k) … x(n+1-k) covers the median with 95 %; 0 when none does."""
+    allowed = (1 - _CONFIDENCE) / 2
     below, rank = 0.0, 0
     for k in range(n // 2):
         below += math.comb(n, k) / 2.0**n
@@ -46,12 +47,12 @@ def interval_rank(n: int, confidence: float = 0.95) -> int:
     return rank
 
 
-def median_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Return an interval that covers the median with at least `confidence`: (smallest, largest) of too few values."""
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return an interval that covers the median with at least 95 %: (smallest, largest) of too few values."""
     if not values:
         raise ValueError("an interval needs at least one value")
     ordered = sorted(values)
-    rank = max(1, interval_rank(len(ordered), confidence))
+    rank = max(1, interval_rank(len(ordered)))
     return ordered[rank - 1], ordered[-rank]
 
 
@@ -88,7 +89,7 @@ class StoppingRule:
     give_up_below: float = 0.0  # stop early once the whole interval lies below this ratio
 
     def without_giving_up(self) -> StoppingRule:
-        """Return the rule for a side that is measured alone, where a ratio means nothing."""
+        """Return the rule where no ratio ends it early: of a side measured alone, or of two kernels."""
         return replace(self, give_up_below=0.0)
 
     def is_done(self, measured: PairedRatio, elapsed_s: float) -> bool:

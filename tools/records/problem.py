@@ -88,7 +88,7 @@ class Signature(Record):
 class SkippedTrial(Record):
     """A test that no candidate meets: a trial that the reference refuses, an argument's other values, or its effect."""
 
-    name: str  # as in Trial
+    name: str  # a trial's, or "not_varied NAME", … of an argument or an output
     reason: str
     label: Label = Label.TRIAL_SKIPPED  # what a verdict says of it
 

@@ -70,7 +70,7 @@ class Build(StepResult):
 class Trial(Record):
     """One comparison of a candidate's outputs with the expected ones."""
 
-    name: str  # "nominal_0", "shifted"; "not_varied NAME", …: of an argument or an output
+    name: str  # "nominal_0", "shifted"
     rel_error: float
     gate: float
     passed: bool
