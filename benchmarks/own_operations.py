@@ -1,9 +1,11 @@
 """The reference's own operations as a candidate: what is true is a speedup of 1.
 
-    PYTHONPATH=src python benchmarks/own_operations.py [--device cpu|cuda] [--repeats 5]
+    PYTHONPATH=src python benchmarks/own_operations.py [--device cpu|cuda] [--interface module|torch] [--repeats 5]
 
-The candidate is the reference's file as a `module`, so both sides run the same Python and the same operations of
-PyTorch. It is built, verified and timed as a search does. `results/own-operations-KIND.json` holds every timing by size.
+As a `module` the candidate is the reference's file, so both sides run the same Python and the same operations of PyTorch. As
+`torch` it calls the same operations from C++: what it gains is what a call of each costs in Python. It is built, verified and
+timed as a search does. `results/own-operations-KIND.json` holds every timing by size, those of `torch`
+`own-operations-torch-KIND.json`.
 """
 
 from __future__ import annotations
@@ -42,19 +44,27 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+TORCH = """
+#include <torch/extension.h>
+torch::Tensor forward(torch::Tensor x, torch::Tensor y) { return torch::relu(x * y + x); }
+"""
+NAMES = {Interface.MODULE: "own-operations", Interface.TORCH: "own-operations-torch"}
 
 
-async def measure(engine: LocalEngine, device: Device, rows: int, cols: int, repeats: int) -> dict[str, Any]:
+async def measure(
+    engine: LocalEngine, device: Device, interface: Interface, *, rows: int, cols: int, repeats: int
+) -> dict[str, Any]:
     """Return the timings of one size and their median speedup."""
     target = Target(
         name="own",
         reference_source=SOURCE.format(name="Model", rows=rows, cols=cols),
-        interface=Interface.MODULE,
+        interface=interface,
         tolerance=PrecisionClass.FP32,
         device=device,
     )
     problem = await described(engine, target)
-    kernel = kernel_of(problem, SOURCE.format(name="ModelNew", rows=rows, cols=cols), name="own")
+    module = SOURCE.format(name="ModelNew", rows=rows, cols=cols)
+    kernel = kernel_of(problem, module if interface is Interface.MODULE else TORCH, name="own")
     build = await built(engine, problem, kernel)
     verdict = await verified(engine, problem, kernel, build)
     task = BenchmarkTask(problem=problem, candidate=kernel, build=build, verdict=verdict)
@@ -73,15 +83,15 @@ async def measure(engine: LocalEngine, device: Device, rows: int, cols: int, rep
     }
 
 
-async def run(device: Device, repeats: int) -> None:
+async def run(device: Device, interface: Interface, repeats: int) -> None:
     """Measure every size."""
     engine = LocalEngine()
     found = []
     try:
         for rows, cols in SIZES[device.kind]:
-            found.append(await measure(engine, device, rows, cols, repeats))
+            found.append(await measure(engine, device, interface, rows=rows, cols=cols, repeats=repeats))
             print(found[-1], flush=True)
-            write_sizes("own-operations", found, device)
+            write_sizes(NAMES[interface], found, device)
     finally:
         await engine.aclose()
 
@@ -90,9 +100,10 @@ def main() -> None:
     """Read the arguments."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--interface", type=Interface, choices=list(NAMES), default=Interface.MODULE)
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
-    asyncio.run(run(detect_device(arguments.device), arguments.repeats))
+    asyncio.run(run(detect_device(arguments.device), arguments.interface, arguments.repeats))
 
 
 if __name__ == "__main__":
