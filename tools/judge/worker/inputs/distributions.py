@@ -34,6 +34,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
     lift_rows,
     outlier_values,
     parts,
+    rms_of,
     row_scales,
     silent,
     whole_range,
@@ -111,14 +112,13 @@ class Traits:
         if is_left or not bool(torch.isfinite(tensor).all()) or is_binary(tensor):
             symmetric = is_symmetric(tensor)
             return cls(is_left=True, is_symmetric=symmetric, has_zeros=False, low=0, high=0, rms=0, order=order)
-        summed_in = torch.promote_types(tensor.dtype, torch.float32)
         return cls(
             is_left=False,
             is_symmetric=is_symmetric(tensor),
             has_zeros=has_structural_zeros(tensor),
             low=float(tensor.min()),
             high=float(tensor.max()),
-            rms=float(torch.linalg.vector_norm(tensor, dtype=summed_in)) / tensor.numel() ** 0.5,
+            rms=rms_of(tensor),
             order=order,
         )
 

@@ -11,6 +11,7 @@ import itertools
 
 import torch
 
+from ridgeline.tools.judge.worker.inputs.permutations import uniform
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric
 from ridgeline.tools.judge.worker.inputs.variation import Way
 
@@ -36,7 +37,7 @@ def ways_of_zeros() -> tuple[Way, ...]:
 def _other_zeros(tensor: torch.Tensor, generator: torch.Generator, *, fills: bool, empties: bool) -> torch.Tensor:
     """Return the tensor with zeros in place of some numbers, and, where it `fills`, its own numbers in place of some zeros."""
     is_zero = tensor == 0
-    drawn, elements = _random((*tensor.shape[:-1], 1), generator), _random(tensor.shape, generator) < _ELEMENTS
+    drawn, elements = uniform((*tensor.shape[:-1], 1), generator), uniform(tensor.shape, generator) < _ELEMENTS
     is_emptied, is_filled = drawn < _ROWS * (empties and tensor.dim() > 1), drawn > 1 - _ROWS
     changed = torch.where(is_emptied | elements, 0, tensor)
     if not fills:
@@ -46,7 +47,3 @@ def _other_zeros(tensor: torch.Tensor, generator: torch.Generator, *, fills: boo
         return changed
     places = torch.randint(numbers.numel(), tensor.shape, generator=generator, device=generator.device)
     return torch.where(is_zero & (is_filled | elements), numbers[places], changed)
-
-
-def _random(shape: torch.Size | tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    return torch.rand(shape, generator=generator, device=generator.device)

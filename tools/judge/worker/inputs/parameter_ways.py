@@ -23,7 +23,7 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     mirrored,
     order_of,
 )
-from ridgeline.tools.judge.worker.inputs.transforms import random_index, with_one_slice
+from ridgeline.tools.judge.worker.inputs.transforms import random_index, scaled_at, with_one_slice
 from ridgeline.tools.judge.worker.inputs.variation import (
     FACTORS,
     Way,
@@ -42,11 +42,11 @@ Change = Callable[[torch.Tensor, torch.Tensor, torch.Generator], torch.Tensor]
 _RANK = (
     32  # of what is added to a definite matrix: a product of such matrices takes no time beside the reference's work
 )
+_ADDED = 0.5  # ... whose diagonal is this share of the mean diagonal element
 _ROUNDING = 64  # last bits by which the halves of a symmetric matrix may differ
 _OFTEN_CROWDED = 1 / 2  # of the draws of whole numbers
 _CROWDED = 15 / 16  # of the places of such a draw
 _MOVED = 3.0  # times the rms, by which one element is moved
-_ADDED = 0.5  # ... whose diagonal is this share of the mean diagonal element
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def ways_after_random(tensor: torch.Tensor) -> tuple[ParameterWay, ...]:
     if _is_nearly_symmetric(tensor):
         both = tuple(functools.partial(scaled_on_both_sides, factors=factors) for factors in FACTORS)
         return (
-            ParameterWay(draw=_still_definite, with_slice=_with_one_halved, with_element=_with_one_halved),
+            ParameterWay(draw=_still_definite, with_slice=_with_one_lessened, with_element=_with_one_lessened),
             _wholly(_mixed_on_both_sides),
             *(ParameterWay(draw=way, with_slice=_with_one_scaled, with_element=_with_one_scaled) for way in both),
             _wholly(_mixed_up_on_both_sides),
@@ -205,10 +205,10 @@ def _with_one_element(tensor: torch.Tensor, other: torch.Tensor, generator: torc
     return changed
 
 
-def _with_one_halved(tensor: torch.Tensor, _other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _with_one_lessened(tensor: torch.Tensor, _other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return a symmetric matrix with one row and its column scaled: as definite as it was."""
     factor = float(factors_of((1,), generator, FACTORS[0]))
-    return _scaled_at(tensor, random_index(tensor.shape[:-1], generator), factor)
+    return scaled_at(tensor, random_index(tensor.shape[:-1], generator), factor)
 
 
 def _with_one_scaled(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -216,14 +216,7 @@ def _with_one_scaled(tensor: torch.Tensor, other: torch.Tensor, generator: torch
     index = random_index(tensor.shape[:-1], generator)
     place = (*index, index[-1])
     own, others = float(tensor[place]), float(other[place])
-    return _scaled_at(tensor, index, math.sqrt(others / own)) if own * others > 0 else other
-
-
-def _scaled_at(tensor: torch.Tensor, index: tuple[int, ...], factor: float) -> torch.Tensor:
-    changed = tensor.clone()
-    changed[index] *= factor
-    changed.mT[index] *= factor
-    return changed
+    return scaled_at(tensor, index, math.sqrt(others / own)) if own * others > 0 else other
 
 
 def _other(_tensor: torch.Tensor, other: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:

@@ -25,6 +25,7 @@ from ridgeline.tools.judge.worker.inputs.parameter_ways import (
 from ridgeline.tools.judge.worker.inputs.signs import have_one_sign
 from ridgeline.tools.judge.worker.inputs.square_matrices import axes_of
 from ridgeline.tools.judge.worker.inputs.structure import in_order, order_of
+from ridgeline.tools.judge.worker.inputs.transforms import rms_of
 
 SMALL = 0.02
 """A tensor is small when its rms is below this part of order one: a branch behind it may be below every gate."""
@@ -239,8 +240,7 @@ def _is_vector(tensor: torch.Tensor) -> bool:
 
 def _rms_of(tensor: torch.Tensor) -> float:
     """Return the root mean square of a tensor's values, never 0."""
-    rms = float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / math.sqrt(tensor.numel())
-    return max(rms, float(torch.finfo(torch.float32).tiny))
+    return max(rms_of(tensor), float(torch.finfo(torch.float32).tiny))
 
 
 def _largest_of(tensor: torch.Tensor) -> float:

@@ -267,18 +267,19 @@ def with_one_row(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Gen
     index = random_index(tensor.shape[:-1], generator)
     if is_symmetric(tensor):
         if tensor.is_floating_point() and not is_binary(tensor):
-            return _with_one_scaled(changed, index)
+            return scaled_at(tensor, index, 0.5)
         if is_symmetric(other):
             changed.mT[index] = other.mT[index]
     changed[index] = other[index]
     return changed
 
 
-def _with_one_scaled(tensor: torch.Tensor, index: tuple[int, ...]) -> torch.Tensor:
-    """Return a symmetric matrix with one row and its column halved: as definite as it was."""
-    tensor[index] *= 0.5
-    tensor.mT[index] *= 0.5
-    return tensor
+def scaled_at(tensor: torch.Tensor, index: tuple[int, ...], factor: float) -> torch.Tensor:
+    """Return a symmetric matrix with one row and its column times a factor: as definite as it was."""
+    changed = tensor.clone()
+    changed[index] *= factor
+    changed.mT[index] *= factor
+    return changed
 
 
 def random_index(shape: Sequence[int], generator: torch.Generator) -> tuple[int, ...]:

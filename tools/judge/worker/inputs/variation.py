@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 
 from ridgeline.tools.judge.worker.inputs.orders import ways_in_order
-from ridgeline.tools.judge.worker.inputs.permutations import exchanged, exchanged_in_rows, mixed_up
+from ridgeline.tools.judge.worker.inputs.permutations import exchanged, exchanged_in_rows, mixed_up, uniform
 from ridgeline.tools.judge.worker.inputs.structure import (
     are_distinct,
     are_permuted_rows,
@@ -107,10 +107,6 @@ def ways_below(value: int, *, least: int) -> tuple[Way, ...]:
     )
 
 
-def _random(shape: torch.Size | tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    return torch.rand(shape, generator=generator, device=generator.device)
-
-
 def _with_one(tensor: torch.Tensor, value: float, generator: torch.Generator) -> torch.Tensor:
     """Write a value into one secret place of several: a reference that refuses it shows that in every draw."""
     if tensor.numel() < 2:
@@ -136,7 +132,7 @@ def with_its_rows(changed: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 def _chosen(tensor: torch.Tensor, generator: torch.Generator, share: float) -> torch.Tensor:
     """Return a secret share of a tensor's elements: one at least of as many as the share is of."""
-    chosen = (_random(tensor.shape, generator) < share).flatten()
+    chosen = (uniform(tensor.shape, generator) < share).flatten()
     if chosen.numel() * share >= 1:
         chosen[torch.randint(chosen.numel(), (1,), generator=generator, device=generator.device)] = True
     return chosen.view(tensor.shape)
@@ -165,7 +161,7 @@ def _with_zeros(tensor: torch.Tensor, generator: torch.Generator, *, share: floa
 
 
 def _uniform(tensor: torch.Tensor, generator: torch.Generator, *, largest: float) -> torch.Tensor:
-    return (largest * _random(tensor.shape, generator)).to(tensor.dtype)
+    return (largest * uniform(tensor.shape, generator)).to(tensor.dtype)
 
 
 def factors_of(
@@ -173,7 +169,7 @@ def factors_of(
 ) -> torch.Tensor:
     """Return factors within a range; of several, one is its lowest."""
     least, most = within
-    return _with_one(least + (most - least) * _random(shape, generator), least, generator)
+    return _with_one(least + (most - least) * uniform(shape, generator), least, generator)
 
 
 def scaled(tensor: torch.Tensor, generator: torch.Generator, *, factors: tuple[float, float]) -> torch.Tensor:
@@ -214,10 +210,10 @@ def _mixed(tensor: torch.Tensor, generator: torch.Generator, *, by_element: bool
     by_rows = not torch.equal(rows, rows[:1].expand_as(rows))
     count = rows.shape[0] if by_rows else rows.shape[1]
     places = torch.randperm(count, generator=generator, device=generator.device)
-    weights = _random((count, 1) if by_rows else (1, count), generator)
+    weights = uniform((count, 1) if by_rows else (1, count), generator)
     if by_element:
         is_own = few_or_many(rows.shape, generator)
-        weights = torch.where(is_own, _random(rows.shape, generator), weights)
+        weights = torch.where(is_own, uniform(rows.shape, generator), weights)
     weights = weights.to(tensor.dtype)
     other = rows[places] if by_rows else rows[:, places]
     return torch.lerp(rows, other, weights.expand_as(rows)).reshape(tensor.shape)
@@ -238,5 +234,5 @@ def some_lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) 
 
 def _lowered_by_one(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return whole numbers about half of which are one less, none below the smallest."""
-    is_less = (_random(tensor.shape, generator) < 1 / 2) & (tensor > tensor.min())
+    is_less = (uniform(tensor.shape, generator) < 1 / 2) & (tensor > tensor.min())
     return tensor - is_less.to(tensor.dtype)
