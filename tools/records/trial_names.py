@@ -30,6 +30,13 @@ CROWDED_HIGH = "crowded_high"
 CROWDS = (CROWDED, CROWDED_HIGH)
 MOVED_COPY = "moved_copy"
 """The trial in which inputs of one form are nearly copies of the first of them, moved; only where there are such."""
+SOLID = "solid"
+"""The trial whose masks, labels and numbers have connected areas; only where there are inputs that may have some."""
+CORRIDOR = "corridor"
+"""The trial whose masks are winding corridors, one of several of one shape nearly empty; only where there are such masks."""
+SHARED_NUMBERS = "shared_numbers"
+"""The trial in which whole numbers of one input come in another one too; only where there are two that may share some."""
+ARRANGED = (MOVED_COPY, SOLID, CORRIDOR, SHARED_NUMBERS)
 NEAR_ONE = "near_one"
 """The trial whose numbers are near one in size; only where much of a nominal output vanishes beside the rest of its row."""
 ORDER_ONE = "order_one"
@@ -109,7 +116,7 @@ ALONE = "alone"
 """A trial `alone_NAME` differs from its base in one argument; `alone_1`, `alone_2`, … in a share of many arguments."""
 SCALARS = "scalars"
 """The trial in which floating-point scalars have other values of their size; only where there are such."""
-TIMED = (*(trial for trial in SIZED if trial not in SILENT), NEAR_ONE, MOVED_COPY, SCALARS)
+TIMED = (*(trial for trial in SIZED if trial not in SILENT), NEAR_ONE, *ARRANGED, SCALARS)
 """The trials that timed blocks meet as they are, since no timed set and no block's parameters are of their kind otherwise."""
 MIXED_SIGNS, FEW_SIGNS, OPPOSITE_SIGNS = "mixed_signs", "few_signs", "opposite_signs"
 SIGNED = (MIXED_SIGNS, FEW_SIGNS, OPPOSITE_SIGNS)

@@ -13,6 +13,7 @@ import torch
 
 from ridgeline.tools.errors import DeviceLostError, ProblemError, without_name
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
+from ridgeline.tools.judge.worker.domain.arguments.arranged_inputs import ArrangedInputs
 from ridgeline.tools.judge.worker.domain.arguments.crowded_inputs import CrowdedInputs
 from ridgeline.tools.judge.worker.domain.arguments.effects import is_read
 from ridgeline.tools.judge.worker.domain.arguments.lifted_inputs import settle_lifts
@@ -35,6 +36,8 @@ from ridgeline.tools.records.problem import WholeRange
 from ridgeline.tools.records.trial_names import (
     ALONE,
     APART,
+    ARRANGED,
+    CORRIDOR,
     CROWDS,
     GIVEN,
     MOVED_COPY,
@@ -42,7 +45,9 @@ from ridgeline.tools.records.trial_names import (
     ORDER_ONE,
     OUTLIERS,
     SCALARS,
+    SHARED_NUMBERS,
     SIZED,
+    SOLID,
     TRANSFORMED,
     TWEAKED,
 )
@@ -110,6 +115,8 @@ class Domain:
         transformed = [n for n in there_are if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         transformed += self._settle_copies()
+        self.skipped |= ArrangedInputs(source, book, reference.input_names, self._objection_to).settle()
+        transformed += [trial for trial in (SOLID, CORRIDOR, SHARED_NUMBERS) if trial in source.arrangements]
         transformed += settle_power(source, book, self._objection_to)
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
         transformed += self._sized.settle(transformed)
@@ -316,7 +323,7 @@ class Domain:
         """Return why a case that is finite is refused all the same, "" when it is not."""
         if objection := objection_below_rounding(self._reference, self._book, case):
             return objection
-        if case.name in self._book.changes.signed or case.name in (*CROWDS, MOVED_COPY):
+        if case.name in self._book.changes.signed or case.name in (*CROWDS, *ARRANGED):
             return objection_to_signs(self._reference, self._book, case, self._non_finite_as_given)
         return self._sized.objection_to(case) if case.name in SIZED else ""
 

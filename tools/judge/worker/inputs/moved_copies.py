@@ -65,7 +65,7 @@ def may_copy_rows(inputs: Tensors, forms: Sequence[InputForm], free: Collection[
     )
 
 
-def with_copies(inputs: Tensors, firsts: Mapping[int, int], generator: torch.Generator) -> Tensors:
+def with_copies(inputs: Tensors, generator: torch.Generator, *, firsts: Mapping[int, int]) -> Tensors:
     """Return inputs of which each of `firsts` is nearly a copy of its first one, moved; these may hold numbers for a while.
 
     Of one that is its own first, half of the rows are copies of the others.

@@ -25,8 +25,8 @@ from ridgeline.tools.judge.worker.inputs.input_ways import Change, InputWays
 from ridgeline.tools.judge.worker.inputs.lifts import apart, blocked, lifted_whole, mask_apart, may_be_apart
 from ridgeline.tools.judge.worker.inputs.links import Ends, links_of, near_their_places, ranges_of
 from ridgeline.tools.judge.worker.inputs.mask_links import changed_at, near_links
-from ridgeline.tools.judge.worker.inputs.moved_copies import with_copies
 from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
+from ridgeline.tools.judge.worker.inputs.pictures import Arrangement
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
 from ridgeline.tools.judge.worker.inputs.square_matrices import is_square
 from ridgeline.tools.judge.worker.inputs.structure import in_order
@@ -88,6 +88,8 @@ class SecretSource:
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
         self.copied: Mapping[int, int] = {}
         """The input that each copy in the trial `moved_copy` is made of, itself where rows are; none until that is known."""
+        self.arrangements: dict[str, Arrangement] = {}
+        """How inputs are arranged, by trial of ARRANGED; none until it is known which may."""
         self.whole_kept = {LARGE_DIAGONALS}
         """The trials of OF_SQUARES in which whole numbers stay."""
         self.lifted_dims = 0
@@ -219,9 +221,9 @@ class SecretSource:
         found = {i: ways_to_crowd(trial, inputs[i], is_alike=self._forms[i].is_alike) for i in whole_first}
         return {i: ways for i, ways in found.items() if ways}
 
-    def moved_copies(self, label: str) -> Tensors:
-        """Return inputs of which some, or rows, are nearly copies of others, moved along one of their dimensions."""
-        return with_copies(self.nominal(label), self.copied, self._generator(label + ":copies"))
+    def arranged(self, label: str, trial: str) -> Tensors:
+        """Return inputs arranged as one of ARRANGED has them: moved copies, areas, corridors, numbers of other inputs."""
+        return self.arrangements[trial](self.nominal(label), self._generator(label + ":copies"))
 
     def transformed(self, transform: Way, label: str) -> Tensors:
         """Return nominal inputs, those that may change transformed, and in their order."""

@@ -24,6 +24,7 @@ from ridgeline.tools.judge.worker.inputs.trial_changes import Share, TrialChange
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.records.trial_names import (
     APART,
+    ARRANGED,
     BANDED_HIGH,
     BANDS,
     BLOCKED,
@@ -38,7 +39,6 @@ from ridgeline.tools.records.trial_names import (
     LARGE_VECTORS,
     MIXTURE,
     MOVED,
-    MOVED_COPY,
     MOVED_VECTORS,
     NEAR_ONE,
     NEAR_ROWS,
@@ -103,7 +103,7 @@ class TrialContents:
             BLOCKED: self._source.blocked,
             APART: self._source.apart,
             NEAR_ONE: self._source.near_one,
-            MOVED_COPY: self._source.moved_copies,
+            **{trial: functools.partial(self._source.arranged, trial=trial) for trial in ARRANGED},
             LARGE_INPUTS: lambda label: self._source.times(self._source.nominal(label), self._source.sizes[label]),
             SMALL_INPUTS: lambda label: self._source.times(self._source.nominal(label), 1 / self._source.sizes[label]),
             NEAR_ROWS: lambda label: transformed(NearRows(self._source.sizes[label]), label),

@@ -16,7 +16,7 @@ def moved(*shape: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     """Return an input and its moved copy."""
     generator = torch.Generator().manual_seed(seed)
     drawn = tuple(torch.randn(shape, generator=generator) for _ in range(2))
-    x, y = with_copies(drawn, {1: 0}, generator)
+    x, y = with_copies(drawn, generator, firsts={1: 0})
     return x, y
 
 
@@ -73,7 +73,7 @@ def test_numbers_are_held_for_a_while_in_about_half_of_the_rows() -> None:
 def test_no_number_is_exactly_that_of_the_other_input_nor_beyond_its_own_range() -> None:
     generator = torch.Generator().manual_seed(0)
     first, second = torch.rand(15, 64, generator=generator), torch.rand(15, 64, generator=generator) * 0.9
-    x, y = with_copies((first, second), {1: 0}, generator)
+    x, y = with_copies((first, second), generator, firsts={1: 0})
     assert not bool((x.unsqueeze(-1) == y.unsqueeze(-2)).any())
     assert float(y.min()) >= float(second.min()) and float(y.max()) <= float(second.max())
 
@@ -81,7 +81,7 @@ def test_no_number_is_exactly_that_of_the_other_input_nor_beyond_its_own_range()
 def test_whole_numbers_stay_within_their_own_range() -> None:
     generator = torch.Generator().manual_seed(0)
     first, second = (torch.randint(0, most, (15, 256), generator=generator) for most in (12, 11))
-    x, y = with_copies((first, second), {1: 0}, generator)
+    x, y = with_copies((first, second), generator, firsts={1: 0})
     assert int(y.max()) == 10 and int(x.max()) == 11
     shares = [
         max(float((a.roll(lag) == b).float().mean()) for lag in range(64, 193)) for a, b in zip(x, y, strict=True)
@@ -136,7 +136,7 @@ def with_copied_rows(*shape: int, seed: int = 0) -> tuple[torch.Tensor, torch.Te
     """Return a draw, and what becomes of it where rows are copies of others."""
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randn(shape, generator=generator)
-    return drawn, with_copies((drawn,), {0: 0}, generator)[0]
+    return drawn, with_copies((drawn,), generator, firsts={0: 0})[0]
 
 
 def partners(x: torch.Tensor, dim: int) -> list[tuple[int, int, int]]:

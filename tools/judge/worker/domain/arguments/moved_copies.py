@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from ridgeline.tools.judge.worker.domain.arguments.meeting_rows import do_rows_meet
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.inputs.moved_copies import first_of_each_copy, may_copy_rows
+from ridgeline.tools.judge.worker.inputs.moved_copies import first_of_each_copy, may_copy_rows, with_copies
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import MOVED_COPY
@@ -38,6 +39,7 @@ def settle_copies(
     def note(chosen: frozenset[int]) -> None:
         book.forget(MOVED_COPY)
         source.copied = {i: first for i, first in firsts.items() if i in chosen}
+        source.arrangements[MOVED_COPY] = functools.partial(with_copies, firsts=source.copied)
 
     def objection_to(asked: Sequence[int], taken: frozenset[int]) -> str:
         named = ", ".join(names[i] for i in asked)

@@ -1,0 +1,68 @@
+"""The inputs that the trials `solid`, `corridor` and `shared_numbers` arrange: all that may be, or what the reference takes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
+from ridgeline.tools.judge.worker.domain.objections import Objection
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.inputs.areas import may_have_areas, with_areas
+from ridgeline.tools.judge.worker.inputs.corridors import may_be_corridors, with_corridors
+from ridgeline.tools.judge.worker.inputs.pictures import Arrangement
+from ridgeline.tools.judge.worker.inputs.shared_numbers import sources_of_numbers, with_shared_numbers
+from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.records.trial_names import CORRIDOR, SHARED_NUMBERS, SOLID
+
+_Arrange = Callable[[frozenset[int]], Arrangement]
+"""Returns an arrangement of some inputs."""
+
+
+class ArrangedInputs:
+    """Finds the inputs that each of these trials arranges, and notes how in the secret source."""
+
+    def __init__(self, source: SecretSource, book: CaseBook, names: tuple[str, ...], objection: Objection) -> None:
+        """Try nothing yet; `names` are the inputs'."""
+        self._source = source
+        self._book = book
+        self._names = names
+        self._objection = objection
+
+    def settle(self) -> dict[str, str]:
+        """Return the inputs that stay as they are in a trial, by the trial and NAME with the reason."""
+        forms, inputs = self._source.ways.forms, self._source.nominal(SOLID)
+        free = [i for i in range(len(forms)) if self._source.ways.may_change(i)]
+        sources = sources_of_numbers(inputs, forms, free)
+        arranged: dict[str, tuple[Sequence[int], _Arrange]] = {
+            SOLID: (
+                may_have_areas(inputs, forms, free),
+                lambda chosen: functools.partial(with_areas, chosen=chosen, forms=forms),
+            ),
+            CORRIDOR: (
+                may_be_corridors(inputs, forms, free),
+                lambda chosen: functools.partial(with_corridors, chosen=chosen),
+            ),
+            SHARED_NUMBERS: (
+                tuple(sources),
+                lambda chosen: functools.partial(with_shared_numbers, sources=sources, chosen=chosen),
+            ),
+        }
+        refused: dict[str, str] = {}
+        for trial, (asked, arrange) in arranged.items():
+            refused |= self._settle_trial(trial, asked, arrange)
+        return refused
+
+    def _settle_trial(self, trial: str, asked: Sequence[int], arrange: _Arrange) -> dict[str, str]:
+        def note(chosen: frozenset[int]) -> None:
+            self._book.forget(trial)
+            self._source.arrangements.pop(trial, None)
+            if chosen:
+                self._source.arrangements[trial] = arrange(chosen)
+
+        def objection_to(part: Sequence[int], taken: frozenset[int]) -> str:
+            named = ", ".join(self._names[i] for i in part)
+            return self._objection(trial, f"{trial} {named}, beside {len(taken)}")
+
+        refused = settle_by_halves(asked, note=note, objection_to=objection_to)
+        return {f"{trial} {self._names[i]}": why for i, why in refused.items()}
