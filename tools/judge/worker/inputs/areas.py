@@ -14,7 +14,7 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.pictures import axes_of, in_place_of, pictures_of, shape_of_pictures
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric, range_of_whole
+from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric, range_of_whole, row_axis
 
 _LARGE, _SMALL = (1 / 2, 3 / 4), (1 / 4, 1 / 2)
 """Sides of areas, of a dimension's places: of the first one in a picture, and of others, or of the only one that is clear."""
@@ -49,26 +49,35 @@ def _may_have_areas(tensor: torch.Tensor, form: InputForm) -> bool:
 
 
 def with_areas(
-    inputs: Tensors, generator: torch.Generator, *, chosen: Collection[int], forms: Sequence[InputForm]
+    inputs: Tensors,
+    generator: torch.Generator,
+    *,
+    chosen: Collection[int],
+    forms: Sequence[InputForm],
+    unlike: Collection[int] = (),
 ) -> Tensors:
-    """Return inputs of which the chosen ones have areas."""
+    """Return inputs of which the chosen ones have areas; no row becomes alike in those that are `unlike`."""
     return tuple(
-        _with_areas(t, generator, is_mask=forms[i].is_mask) if i in chosen else t for i, t in enumerate(inputs)
+        _with_areas(t, generator, is_mask=forms[i].is_mask, is_unlike=i in unlike) if i in chosen else t
+        for i, t in enumerate(inputs)
     )
 
 
-def _with_areas(tensor: torch.Tensor, generator: torch.Generator, *, is_mask: bool) -> torch.Tensor:
-    pictures = pictures_of(tensor)
-    is_set = areas(shape_of_pictures(tensor.shape), generator)
-    changed = is_set.to(tensor.dtype) if is_mask else _with_numbers(pictures, is_set, generator)
-    return in_place_of(changed, tensor.shape)
+def _with_areas(tensor: torch.Tensor, generator: torch.Generator, *, is_mask: bool, is_unlike: bool) -> torch.Tensor:
+    shape = shape_of_pictures(tensor.shape)
+    order = torch.randperm(shape[0] + 1, generator=generator, device=generator.device)[: shape[0]]
+    is_set = areas(shape, order % 2 == 0, generator)
+    pictures = is_set.to(tensor.dtype) if is_mask else _with_numbers(pictures_of(tensor), is_set, generator)
+    changed = in_place_of(pictures, tensor.shape)
+    if is_unlike:
+        ends = (reduce(row_axis(tensor), keepdim=True) for reduce in (changed.amin, changed.amax))
+        changed = torch.where(torch.eq(*ends), tensor, changed)
+    return changed
 
 
-def areas(shape: tuple[int, int, int], generator: torch.Generator) -> torch.Tensor:
-    """Return where pictures are set: within a few areas in a secret half of them, all around a smaller one in the others."""
-    n_pictures = shape[0]
-    order = torch.randperm(n_pictures + 1, generator=generator, device=generator.device)[:n_pictures]
-    is_inside = (order % 2 == 0).view(-1, 1, 1)
+def areas(shape: tuple[int, int, int], is_inside: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return where pictures are set: within a few areas where `is_inside`, all around a smaller one in the others."""
+    is_inside = is_inside.view(-1, 1, 1)
     n_further = int(torch.randint(_MOST_FURTHER + 1, (), generator=generator, device=generator.device))
     is_set = torch.where(is_inside, _area(shape, _LARGE, generator), _area(shape, _SMALL, generator))
     for _ in range(n_further):
@@ -99,9 +108,8 @@ def _with_numbers(pictures: torch.Tensor, is_set: torch.Tensor, generator: torch
     flat = pictures.flatten(1)
     places = torch.randint(flat.shape[1], (len(flat), _PICKED), generator=generator, device=generator.device)
     picked = flat.gather(1, places)
-    is_high, is_other = (
-        torch.rand(2, len(flat), 1, 1, generator=generator, device=generator.device) < _WITH_OTHERS
-    ).unbind()
+    drawn = torch.rand(2, len(flat), 1, 1, generator=generator, device=generator.device)
+    is_high, is_other = drawn[0] < 1 / 2, drawn[1] < _WITH_OTHERS
     low, high = (each.view(-1, 1, 1) for each in (picked.amin(1), picked.amax(1)))
     inside, outside = torch.where(is_high, high, low), torch.where(is_high, low, high)
     number = torch.where(is_set, inside, outside)

@@ -34,11 +34,8 @@ class ArrangedInputs:
         forms, inputs = self._source.ways.forms, self._source.nominal(SOLID)
         free = [i for i in range(len(forms)) if self._source.ways.may_change(i)]
         sources = sources_of_numbers(inputs, forms, free)
+        refused = self._settle_areas(may_have_areas(inputs, forms, free))
         arranged: dict[str, tuple[Sequence[int], _Arrange]] = {
-            SOLID: (
-                may_have_areas(inputs, forms, free),
-                lambda chosen: functools.partial(with_areas, chosen=chosen, forms=forms),
-            ),
             CORRIDOR: (
                 may_be_corridors(inputs, forms, free),
                 lambda chosen: functools.partial(with_corridors, chosen=chosen),
@@ -48,21 +45,41 @@ class ArrangedInputs:
                 lambda chosen: functools.partial(with_shared_numbers, sources=sources, chosen=chosen),
             ),
         }
-        refused: dict[str, str] = {}
         for trial, (asked, arrange) in arranged.items():
             refused |= self._settle_trial(trial, asked, arrange)
-        return refused
+        return {f"{trial} {self._names[i]}": why for (trial, i), why in refused.items()}
 
-    def _settle_trial(self, trial: str, asked: Sequence[int], arrange: _Arrange) -> dict[str, str]:
+    def _settle_areas(self, asked: Sequence[int]) -> dict[tuple[str, int], str]:
+        """Note the inputs that have areas: of those that are refused, masks and whole numbers none of whose rows is alike."""
+        forms = self._source.ways.forms
+        refused = self._settle_trial(
+            SOLID, asked, lambda chosen: functools.partial(with_areas, chosen=chosen, forms=forms)
+        )
+        taken = frozenset(asked).difference(i for _, i in refused)
+        again = tuple(i for _, i in refused if forms[i].is_mask or forms[i].is_whole)
+
+        def arrange(chosen: frozenset[int]) -> Arrangement:
+            return functools.partial(with_areas, chosen=taken | chosen, forms=forms, unlike=chosen)
+
+        if not again:
+            return refused
+        others = {key: why for key, why in refused.items() if key[1] not in again}
+        return others | self._settle_trial(SOLID, again, arrange, beside=taken)
+
+    def _settle_trial(
+        self, trial: str, asked: Sequence[int], arrange: _Arrange, *, beside: frozenset[int] = frozenset()
+    ) -> dict[tuple[str, int], str]:
+        """Note the inputs of `asked` that a trial may arrange, beside those that it does anyhow; return why others stay."""
+
         def note(chosen: frozenset[int]) -> None:
             self._book.forget(trial)
             self._source.arrangements.pop(trial, None)
-            if chosen:
+            if chosen or beside:
                 self._source.arrangements[trial] = arrange(chosen)
 
         def objection_to(part: Sequence[int], taken: frozenset[int]) -> str:
             named = ", ".join(self._names[i] for i in part)
-            return self._objection(trial, f"{trial} {named}, beside {len(taken)}")
+            return self._objection(trial, f"{trial} {named}, beside {len(taken | beside)}")
 
         refused = settle_by_halves(asked, note=note, objection_to=objection_to)
-        return {f"{trial} {self._names[i]}": why for i, why in refused.items()}
+        return {(trial, i): why for i, why in refused.items()}

@@ -1,0 +1,68 @@
+"""Whole numbers of one input come in another one: in the same row where there is one, and as the reference takes it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.tools.judge.worker.made import made
+
+from ridgeline.tools.judge.worker.inputs.shared_numbers import with_shared_numbers
+from ridgeline.tools.records.trial_names import SHARED_NUMBERS
+
+IDS = "torch.randint(2**40, (8, {}))"
+
+
+def shared(first: tuple[int, ...], second: tuple[int, ...], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    a, b = (torch.randint(2**40, shape, generator=generator) for shape in (first, second))
+    a, b = with_shared_numbers((a, b), generator, sources={1: (0,)}, chosen=(1,))
+    return a, b
+
+
+def test_a_share_of_each_row_holds_numbers_of_the_others_same_row() -> None:
+    a, b = shared((16, 96), (16, 256))
+    shares = [float(torch.isin(b[row], a[row]).float().mean()) for row in range(16)]
+    assert 0.15 < min(shares) and max(shares) < 0.6 and max(shares) - min(shares) > 0.05
+    assert not any(bool(torch.isin(b[row], a[row - 1]).any()) for row in range(16))
+
+
+def test_some_rows_have_runs_of_the_other() -> None:
+    a, b = shared((16, 512), (16, 512))
+    follows = [
+        int(((x[:-1, None] == y[None, :-1]) & (x[1:, None] == y[None, 1:])).sum()) for x, y in zip(a, b, strict=True)
+    ]
+    assert 2 <= sum(each > 16 for each in follows) <= 14
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [((96,), (256,)), ((4, 96), (256,)), ((32,), (32, 64)), ((32, 64), (32,))]
+)
+def test_inputs_of_other_forms_share_numbers_too(first: tuple[int, ...], second: tuple[int, ...]) -> None:
+    a, b = shared(first, second)
+    assert a.shape == first and b.shape == second and 0.1 < float(torch.isin(b, a).float().mean()) < 0.7
+
+
+def test_numbers_stay_within_an_inputs_own_range() -> None:
+    found = made("a, b", "torch.randint(99, (8, 64)), torch.randint(20, 40, (8, 32))", "return a.sum(-1) - b.sum(-1)")
+    b = found.book.contents.of(SHARED_NUMBERS)[0][1]
+    assert SHARED_NUMBERS in found.domain.names and int(b.min()) >= 20 and int(b.max()) < 40
+
+
+def test_what_the_reference_refuses_is_named() -> None:
+    body = "assert not bool((a[:, :, None] == b[:, None]).any())", "return a.double() - b.double()[:, :32]"
+    found = made("a, b", f"{IDS.format(32)}, {IDS.format(64)}", *body)
+    assert SHARED_NUMBERS not in found.domain.names and f"{SHARED_NUMBERS} b" in found.domain.skipped
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        "torch.randint(9, (8, 64)), torch.randint(10, 19, (8, 64))",
+        "torch.randint(9, (8, 64)), torch.randint(9, (8, 64)).int()",
+        "torch.randint(9, (8, 64)), torch.randint(9, (8, 64)).sort(-1).values",
+        "torch.randperm(64), torch.randint(9, (64,))",
+        "torch.rand(8, 64) < 0.5, torch.rand(8, 64) < 0.5",
+    ],
+)
+def test_other_ranges_types_orders_and_permutations_share_none(inputs: str) -> None:
+    assert SHARED_NUMBERS not in made("a, b", inputs, "return a.sum(-1), b.sum(-1)").domain.names
