@@ -38,7 +38,7 @@ def test_areas_are_deep_and_never_a_whole_picture(seed: int) -> None:
     is_set, is_inside = drawn((4, 64, 64), seed)
     for picture, inside in zip(is_set, is_inside, strict=True):
         assert bool(picture.any()) and not bool(picture.all())
-        assert depth_of(picture if inside else ~picture) >= 8 and depth_of(picture) >= 16
+        assert depth_of(picture) >= 10 and (inside or depth_of(~picture) >= 5)
 
 
 def test_one_dimension_has_areas_along_it() -> None:
@@ -55,8 +55,8 @@ def test_a_mask_is_set_and_clear_alone_and_both_ways_come() -> None:
 
 
 def test_labels_are_alike_in_areas_and_stay_within_their_range() -> None:
-    labels = solid(made("labels", "torch.randint(3, 90, (4, 32, 48))", "return labels.float().cumsum(-1)"))
-    assert int(labels.min()) >= 3 and int(labels.max()) < 90
+    labels = solid(made("labels", "torch.randint(90, (4, 32, 48))", "return labels.float().cumsum(-1)"))
+    assert int(labels.min()) >= 0 and int(labels.max()) < 90
     for picture in labels:
         assert int(picture.flatten().bincount().max()) > 32 * 48 / 8
 

