@@ -1,0 +1,2 @@
+// Honest.
+void run(SIGNATURE) { skeletons(mask, 24, out); }

@@ -1,0 +1,2 @@
+// Honest.
+void run(SIGNATURE) { flood(seeds, mask, 96, out); }

@@ -1,0 +1,2 @@
+// Honest.
+void run(SIGNATURE) { score(candidates, history, scores, true, out); }
