@@ -25,8 +25,8 @@ from ridgeline.tools.records.results import Trial, Verdict
 from ridgeline.tools.records.trial_names import (
     ALONE,
     APART,
+    ARRANGED,
     CROWDS,
-    MOVED_COPY,
     NEAR_ONE,
     NOMINAL,
     ORDER_ONE,
@@ -222,7 +222,7 @@ def test_the_deadline_knows_the_least_and_the_most_trials_of_a_reference() -> No
     further = (
         APART,
         *CROWDS,
-        MOVED_COPY,
+        *ARRANGED,
         NEAR_ONE,
         ORDER_ONE,
         *SIZED,

@@ -10,7 +10,7 @@ from tests.tools.judge.worker.made import loading
 
 from ridgeline.tools.judge.messages import Check, LeaveOut, Prepare, Renew
 from ridgeline.tools.judge.worker.judge import Judge
-from ridgeline.tools.records.trial_names import LARGE_MATRICES, MOVED_COPY, SILENT, as_kind
+from ridgeline.tools.records.trial_names import CORRIDOR, LARGE_MATRICES, MOVED_COPY, SILENT, SOLID, as_kind
 
 ROUNDS = 100
 SOURCE = f"""
@@ -146,3 +146,18 @@ def test_moved_copies_come_in_a_timed_block_drawn_anew() -> None:
         assert int((likeness > 0.9).sum()) >= 8
         drawn.append(x.clone())
     assert not torch.equal(*drawn)
+
+
+def test_areas_and_corridors_come_in_a_timed_block_drawn_anew() -> None:
+    source = SOURCE.replace("[torch.randn(16, 32)]", "[torch.rand(4, 32, 32) < 0.5]")
+    head, _, rest = source.partition("    def forward(self, x):")
+    body = "    def forward(self, x):\n        return x.float().cumsum(-1)\n\n\n"
+    judge = Judge(loading(f"{head}{body}{rest[rest.index('def get_inputs') :]}", "00" * 16))
+    drawn = []
+    for trial, most in ((SOLID, 8), (CORRIDOR, 32)) * 2:
+        assert as_kind(trial) in judge.loaded().timed_kinds
+        [index] = judge.renew(Renew(wanted=(as_kind(trial),), calls=1)).trial_sets
+        [x] = judge.memory.inputs[index]
+        assert 0 < int((x[..., 1:] != x[..., :-1]).sum(-1).max()) <= most
+        drawn.append(x.clone())
+    assert not torch.equal(drawn[0], drawn[2]) and not torch.equal(drawn[1], drawn[3])
