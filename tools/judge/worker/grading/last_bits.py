@@ -191,7 +191,7 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         is_rounded = (kwargs or {}).get("rounding_mode") is not None
-        self.is_jump_found = self.is_jump_found or is_rounded or _may_jump(func, (args, kwargs), result)
+        self.is_jump_found = self.is_jump_found or is_rounded or may_jump(func, (args, kwargs), result)
         if any(returned.alias_info is not None for returned in func._schema.returns):
             return result
         self._count += 1
@@ -257,7 +257,7 @@ def _are_alike(operand: torch.Tensor, dims: Sequence[int] | None, *, is_kept: bo
     return operand.amax(chosen, keepdim=is_kept) == operand.amin(chosen, keepdim=is_kept)
 
 
-def _may_jump(func: Any, given: Any, result: Any) -> bool:
+def may_jump(func: Any, given: Any, result: Any) -> bool:
     """Return whether an operation rounds, or makes integers, bools or numbers of fewer bits of floating ones."""
     if str(func.overloadpacket).removeprefix("aten.").rstrip("_") in _JUMPS:
         return True

@@ -1,7 +1,8 @@
 """Neighbours of a trial's operands, with other last bits: what PyTorch's own arithmetic loses, against float64 there.
 
 One run may lose little by chance. Neither run's operands are the trial's, so how far these move an output does not count. No
-operand gets more bits than its tensor has: products of few bits are exact for every kernel.
+operand gets more bits than its tensor has: products of few bits are exact for every kernel. Constants that the reference makes
+have other last bits in its own type alone: how far those move an output is what their roundings cost.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, is_whole
 from ridgeline.tools.judge.worker.grading.last_bits import shares_of
+from ridgeline.tools.judge.worker.grading.moved_constants import with_other_constants
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import BEYOND_SUMS, LOSSY_SHARE, Errors, Gate
@@ -24,12 +26,15 @@ _MOST_ZERO_BITS = 13  # as many as tf32 drops
 def is_asked_for(case: Case, errors: Errors, gate: Gate) -> bool:
     """Return whether errors are near a limit, but not far beyond it, of which PyTorch's own are a share in any output.
 
-    So are those on neighbouring operands that were drawn: the limit is a multiple of these.
+    So are those on neighbouring operands that were drawn: the limit is a multiple of these. One is drawn in any case, since
+    of constants that are made in float32 in each run PyTorch's own error shows nothing.
     """
     if not gate.is_near(errors) or errors.overall > BEYOND_SUMS * gate.overall:
         return False
     found = [own for own in (case.own.get(PrecisionClass.FP32), *case.neighbours) if own]
-    return any(use.factor > LOSSY_SHARE for own in found for each in own for use in gate.uses(each))
+    return not case.neighbours or any(
+        use.factor > LOSSY_SHARE for own in found for each in own for use in gate.uses(each)
+    )
 
 
 def neighbour_errors(reference: Reference, case: Case, draw: int) -> EachErrors | None:
@@ -49,22 +54,23 @@ def neighbour_outputs(reference: Reference, case: Case, rng_seed: int) -> Tensor
     inputs = tuple(_moved(t, rng_seed, count, moves_whole=are_whole) for count, t in enumerate(case.inputs))
     parameters = {n: _moved(t, rng_seed, ~count) for count, (n, t) in enumerate(case.parameters.items())}
     given = zip((*inputs, *parameters.values()), (*case.inputs, *case.parameters.values()), strict=True)
-    if all(moved is tensor for moved, tensor in given):
-        return None
+    are_moved = any(moved is not tensor for moved, tensor in given)
     try:
         with torch.no_grad(), signed_as(reference, case.expected):
-            exact = reference.in_double(inputs, parameters)
-            native = None if exact is None else reference.in_own_type(inputs, parameters)
+            native = with_other_constants(reference, inputs, parameters, rng_seed)
+            if native is None and are_moved:
+                native = reference.in_own_type(inputs, parameters)
+            exact = None if native is None else reference.in_double(inputs, parameters)
+            beside = with_other_constants(reference, case.inputs, case.parameters, rng_seed) if are_whole else None
     except BadReferenceError:
         return None
     if exact is None or native is None:
         return None
-    lossless = [own.is_none and are_whole for own in case.own.get(PrecisionClass.FP32) or ()]
-    lossless = lossless or [False] * len(case.expected)
-    return tuple(
-        e.values if e.is_exact or none else e.values + (own.double() - double)
-        for e, own, double, none in zip(case.expected, native, exact, lossless, strict=True)
-    )
+    off = [own.double() - double for own, double in zip(native, exact, strict=True)]
+    for index, (own, want) in enumerate(zip(case.own.get(PrecisionClass.FP32) or (), case.expected, strict=False)):
+        if own.is_none and are_whole and not want.is_exact:
+            off[index] = beside[index].double() - want.values if beside else torch.zeros_like(want.values)
+    return tuple(e.values if e.is_exact else e.values + each for e, each in zip(case.expected, off, strict=True))
 
 
 def _moved(tensor: torch.Tensor, rng_seed: int, count: int, *, moves_whole: bool = False) -> torch.Tensor:
