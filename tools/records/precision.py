@@ -88,6 +88,12 @@ PLAIN_SCALES = (1.0, 1.37, 1.17, 1.71)
 """Factors of all terms of a plain sum, each with either number of `PLAIN_LANES`: where most terms are alike each addition
 rounds alike, by what that one number is, and of few rows one decides whose largest terms are nearly equal."""
 
+FEW_LANES = 1
+"""Lanes of a plain loop that no compiler makes several of, as it may not reorder sums in float32; asked for last."""
+
+LONGEST_FEW = 4096
+"""Terms that each of so `FEW_LANES` adds up at most: who adds more of them in one float loses what a judge looks for."""
+
 BEYOND_SUMS = 16.0
 """Plain sums are made in one way after the other, each number of lanes at each scale, only while error <= this x limit, where
 limit = max(nominal gate, multiple x largest error of the class and of the ways so far): no other way makes a larger one up."""

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from ridgeline.tools.records.precision import LONGEST_LANE, PLAIN_LANES
+from ridgeline.tools.records.precision import LONGEST_FEW, LONGEST_LANE, PLAIN_LANES
 
 _MOST_PRODUCTS = 1 << 33
 """Multiplications of a product that is made plain at most: some ten seconds of a core."""
@@ -32,8 +32,9 @@ class Lanes:
     def sum(self, terms: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
         """Return a sum over dimensions.
 
-        A lane has `LONGEST_LANE` terms at most: who adds more than that has threads. Where the last dimension stays, a
-        kernel's lanes lie along it, and each sum has only one for the smallest number of them.
+        A lane has `LONGEST_LANE` terms at most, and one that is alone `LONGEST_FEW`: who adds more than that has threads, or
+        vectors. Where the last dimension stays, a kernel's lanes lie along it, and each sum has only one for the smallest
+        number of them.
         """
         kept = [d for d in range(terms.dim()) if d not in dims]
         is_along = bool(kept) and kept[-1] == terms.dim() - 1 and terms.shape[-1] > 1
@@ -51,11 +52,12 @@ class Lanes:
     def product(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
         """Return the products (batch, rows, columns) of (batch, rows, inner) and (batch, inner, columns).
 
-        None where that would take too long. With several columns a kernel's lanes lie along them.
+        None where that would take too long. With several columns a kernel's lanes lie along them: those of fewer lanes than
+        are usual would be the same once more, and are None too.
         """
         (batch, rows, inner), columns = first.shape, second.shape[-1]
         count = batch * rows * columns * inner
-        if not count or count > _MOST_PRODUCTS:
+        if not count or count > _MOST_PRODUCTS or (columns > 1 and self.count < min(PLAIN_LANES)):
             return None
         lanes = self._for(inner, is_along=columns > 1)
         missing = -inner % lanes
@@ -75,7 +77,10 @@ class Lanes:
         return made.div_(self.scale)
 
     def _for(self, terms: int, *, is_along: bool) -> int:
-        return max(1 if is_along and self.count == min(PLAIN_LANES) else self.count, math.ceil(terms / LONGEST_LANE))
+        least = min(PLAIN_LANES)
+        if self.count < least:
+            return max(self.count, math.ceil(terms / LONGEST_FEW))
+        return max(1 if is_along and self.count == least else self.count, math.ceil(terms / LONGEST_LANE))
 
 
 def running_sum(terms: torch.Tensor, dim: int) -> torch.Tensor:

@@ -23,9 +23,12 @@ from ridgeline.tools.judge.worker.grading.plain_exponential import plain_exponen
 from ridgeline.tools.judge.worker.grading.plain_transforms import transformed
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.precision import PLAIN_LANES, PLAIN_SCALES
+from ridgeline.tools.records.precision import FEW_LANES, PLAIN_LANES, PLAIN_SCALES
 
-PLAIN_WAYS = tuple(Lanes(count, scale) for scale in PLAIN_SCALES for count in PLAIN_LANES)
+PLAIN_WAYS = (
+    *(Lanes(count, scale) for scale in PLAIN_SCALES for count in PLAIN_LANES),
+    *(Lanes(FEW_LANES, scale) for scale in PLAIN_SCALES),
+)
 """The ways in which a reference's sums are made plain, one after the other while an error is near a limit."""
 
 
