@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 import torch
@@ -19,6 +20,14 @@ _TILE = 1 << 16
 """Sums that are made at once: they stay in a core's cache."""
 
 
+class Moments(StrEnum):
+    """How a kernel makes a mean and the squares about it."""
+
+    TWICE = "in two passes"
+    CHAINED = "in one chain"
+    SHIFTED = "about the first number"
+
+
 @dataclass(frozen=True, slots=True)
 class Lanes:
     """Adds in float32 by so many lanes; terms are multiplied by `scale` first, and what is added up is divided by it.
@@ -28,6 +37,7 @@ class Lanes:
 
     count: int
     scale: float = 1.0
+    moments: Moments = Moments.TWICE
 
     def sum(self, terms: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
         """Return a sum over dimensions.
@@ -53,11 +63,12 @@ class Lanes:
         """Return the products (batch, rows, columns) of (batch, rows, inner) and (batch, inner, columns).
 
         None where that would take too long. With several columns a kernel's lanes lie along them: those of fewer lanes than
-        are usual would be the same once more, and are None too.
+        are usual would be the same once more, as would those of other moments, and are None too.
         """
         (batch, rows, inner), columns = first.shape, second.shape[-1]
         count = batch * rows * columns * inner
-        if not count or count > _MOST_PRODUCTS or (columns > 1 and self.count < min(PLAIN_LANES)):
+        is_again = self.moments is not Moments.TWICE or (columns > 1 and self.count < min(PLAIN_LANES))
+        if not count or count > _MOST_PRODUCTS or is_again:
             return None
         lanes = self._for(inner, is_along=columns > 1)
         missing = -inner % lanes

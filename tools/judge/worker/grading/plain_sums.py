@@ -18,7 +18,8 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, worst_of
-from ridgeline.tools.judge.worker.grading.lanes import Lanes, running_sum
+from ridgeline.tools.judge.worker.grading.lanes import Lanes, Moments, running_sum
+from ridgeline.tools.judge.worker.grading.moments import moments_of
 from ridgeline.tools.judge.worker.grading.plain_exponential import plain_exponential
 from ridgeline.tools.judge.worker.grading.plain_transforms import transformed
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
@@ -28,6 +29,7 @@ from ridgeline.tools.records.precision import FEW_LANES, PLAIN_LANES, PLAIN_SCAL
 PLAIN_WAYS = (
     *(Lanes(count, scale) for scale in PLAIN_SCALES for count in PLAIN_LANES),
     *(Lanes(FEW_LANES, scale) for scale in PLAIN_SCALES),
+    *(Lanes(max(PLAIN_LANES), moments=moments) for moments in (Moments.SHIFTED, Moments.CHAINED)),
 )
 """The ways in which a reference's sums are made plain, one after the other while an error is near a limit."""
 
@@ -119,12 +121,13 @@ class _Reduction:
         return total
 
     def variance(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the variance and the mean, in two passes."""
-        means = self.sum(self.operand, is_kept=True) / self.count
+        """Return the variance and the mean."""
+        mean, squares = moments_of(self.operand, self.dims, self.lanes)
         correction = self.given.get("correction")
         freedom = max(self.count - (1 if correction is None else correction), 0)
-        mean = means if self.given.get("keepdim", False) else means.reshape(self.kept_shape())
-        return self.sum((self.operand - means) ** 2) / freedom, mean
+        if not self.given.get("keepdim", False):
+            mean, squares = mean.reshape(self.kept_shape()), squares.reshape(self.kept_shape())
+        return squares / freedom, mean
 
     def kept_shape(self) -> list[int]:
         """Return the sizes of the dimensions that stay."""
@@ -214,12 +217,9 @@ def _tensor(value: Any) -> torch.Tensor:
 
 
 def _normalised(terms: torch.Tensor, dims: Sequence[int], eps: float, lanes: Lanes) -> torch.Tensor:
-    """Return (terms - mean) / sqrt(variance + eps) over these dimensions, the statistics in two passes of plain sums."""
-    count = math.prod(terms.shape[d] for d in dims)
-    kept = [1 if d in dims else size for d, size in enumerate(terms.shape)]
-    centred = terms - lanes.sum(terms, dims).to(terms.dtype).reshape(kept) / count
-    variance = lanes.sum(centred**2, dims).to(terms.dtype).reshape(kept) / count
-    return centred / (variance + eps).sqrt()
+    """Return (terms - mean) / sqrt(variance + eps) over these dimensions, the statistics of plain sums."""
+    mean, squares = moments_of(terms, dims, lanes)
+    return (terms - mean) / (squares / math.prod(terms.shape[d] for d in dims) + eps).sqrt()
 
 
 def _scaled(normalised: torch.Tensor, given: dict[str, Any], shape: Sequence[int]) -> torch.Tensor:
