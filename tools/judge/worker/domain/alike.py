@@ -43,10 +43,22 @@ def is_power_of_two_times(output: torch.Tensor, usual: torch.Tensor) -> bool:
 
 
 def difference(output: torch.Tensor, other: torch.Tensor) -> float:
-    """Return by what part of itself an output differs from another one; infinity where either is not finite."""
+    """Return by what part of itself an output differs from another one; infinity where either is not finite.
+
+    Of whole numbers and bools it is the share of unequal ones where that is less: an index that is another one is not near it.
+    """
     if not output.is_floating_point():
-        return 0.0
+        return _difference_of_whole(output, other)
     if not are_finite((output, other)):
         return math.inf
     size = float(torch.linalg.vector_norm(output, dtype=torch.float64))
     return float(torch.linalg.vector_norm(output - other, dtype=torch.float64)) / size if size else 0.0
+
+
+def _difference_of_whole(output: torch.Tensor, other: torch.Tensor) -> float:
+    if torch.equal(output, other):
+        return 0.0
+    share = float((output != other).double().mean())
+    values = output.double()
+    size = float(torch.linalg.vector_norm(values))
+    return min(share, float(torch.linalg.vector_norm(values - other.double())) / size) if size else share

@@ -43,7 +43,7 @@ from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import (
     slowest,
 )
 from ridgeline.tools.judge.worker.domain.sizes.uneven_choices import UnevenChoices
-from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments, BothErrors, Usual
+from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments, BothErrors, Usual, as_usual
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import TF32_LAST_BIT, moved_in_type
@@ -265,7 +265,7 @@ class SizedTrials:
             del case
 
             def moved() -> str:
-                moves = self._moves(self._arguments_of(base))
+                moves = as_usual(self._moves(self._arguments_of(base)), self._dtypes)
                 self._usual[base] = Usual(errors=errors, moves=moves, spreads=spreads)
                 return ""
 

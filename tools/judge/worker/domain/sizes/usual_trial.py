@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.grading.case import EachErrors
+
+_OF_WHOLE = 1 / 32
+"""What whole numbers of an output are taken to move by at least: choices flip at tf32's last bits, hardly at fp32's."""
 
 BothErrors = tuple[EachErrors | None, EachErrors | None]
 """What operands rounded to tf32 do to a case, and what its own type errs."""
@@ -29,3 +33,9 @@ class Usual:
     errors: BothErrors
     moves: tuple[float, ...]
     spreads: tuple[float, ...]  # each output's, as a part of its norm
+
+
+def as_usual(moves: Sequence[float], dtypes: Sequence[torch.dtype]) -> tuple[float, ...]:
+    """Return what a usual trial's outputs of these types move by, whole numbers by a share that none need move by."""
+    pairs = zip(moves, dtypes, strict=True)
+    return tuple(move if dtype.is_floating_point else max(move, _OF_WHOLE) for move, dtype in pairs)
