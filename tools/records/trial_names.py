@@ -74,6 +74,11 @@ BANDS = (BANDED, BANDED_HIGH)
 OF_SQUARES = (*NEAR_IDENTITIES, *BANDS)
 NEAR_ROWS = "near_rows"
 """The trial half of whose inputs' rows are near others, as near as goes; only where rows meet in the output."""
+NARROW = "narrow"
+"""The trial whose inputs' numbers are near their mean, as near as goes; only where that does more than scale the output."""
+NEAR_SINGULAR = "near_singular"
+"""The trial whose symmetric matrices that may be definite are nearly singular, as nearly as goes; only where the same holds."""
+BETWEEN = (NARROW, NEAR_SINGULAR)
 RAISED_MATRICES, LOWERED_MATRICES = "raised_matrices", "lowered_matrices"
 """The trials whose matrices, parameters and buffers of either sign, are moved to one side as a whole, as far as that goes."""
 RAISED_VECTORS, LOWERED_VECTORS = "raised_vectors", "lowered_vectors"
@@ -106,6 +111,7 @@ SIZED = (
     LARGE_BLOCKED,
     *OF_SQUARES,
     NEAR_ROWS,
+    *BETWEEN,
     *MOVED,
     *UNEVEN,
     *QUIET,

@@ -177,6 +177,11 @@ class ParameterSource:
         values, square = self.random(label), self.square
         return values | {n: change(values[n]) if n in square else values[n] * others for n in self.free}
 
+    def with_each(self, label: str, change: Callable[[torch.Tensor, torch.Generator], torch.Tensor]) -> Values:
+        """Return random values, each free one that is a square matrix changed."""
+        values = self.random(label)
+        return values | {n: change(values[n], self._generator(f"{label}:each:{n}")) for n in self.square}
+
     @property
     def square(self) -> tuple[str, ...]:
         """Return the names of the square matrices in no order whose values may be of any size."""

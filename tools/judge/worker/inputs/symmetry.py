@@ -10,7 +10,8 @@ import math
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, mirrored
+from ridgeline.tools.judge.worker.finite import is_finite
+from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric, mirrored
 
 _OF_SECRET_PAIRS = 0.9
 """Of what all pairs give up: what secret ones get of their largest value. The rest lets each pair vary by itself."""
@@ -21,6 +22,12 @@ _LESS = 0.5  # of the share, in half of the draws
 _LINE = (8.0, 32.0)
 """Range of a line's length, over which the links of two rows lose a factor e at each unit."""
 _UNEVEN = 4  # gaps are powers of uniform numbers: few are most of the line
+_LEAST_ROWS = 8
+"""The fewest rows of a matrix that is made nearly singular."""
+_BLOCK = 64
+"""Rows that share secret directions in which a matrix is made small: of more a basis takes long to draw."""
+_SMALL = 1 / 4, 1 / 2
+"""Part of these directions that are small."""
 _ROUNDING = 8  # last bits by which an element may be beyond what its diagonal allows
 
 
@@ -77,6 +84,43 @@ def along_a_line(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tens
     gaps = torch.rand(tensor.shape[-1], generator=generator, device=generator.device, dtype=torch.float64) ** _UNEVEN
     places = gaps.cumsum(0) * (length / gaps.sum())
     return tensor * torch.exp(-(places.unsqueeze(-1) - places).abs()).to(tensor.dtype)
+
+
+def near_singular(tensor: torch.Tensor, generator: torch.Generator, *, size: float) -> torch.Tensor:
+    """Return D S A S D for a symmetric matrix A that may be definite, as definite as it is and with its diagonal.
+
+    S = I - Q (I - E) Q^T, Q secret orthonormal columns for a quarter to half of the rows, E numbers of which each is as much
+    smaller than the one before, from 1 to 1 / size: no few steps of a solver see all of them. D is diagonal.
+    """
+    if not _may_be_singular(tensor):
+        return tensor
+    rows = tensor.shape[-1]
+    count = -(-rows // _BLOCK)
+    each = rows // count
+    device = generator.device
+    order = torch.randperm(rows, generator=generator, device=device)[: count * each].view(count, each)
+    least, most = _SMALL
+    columns = max(1, int(each * (least + (most - least) * float(torch.rand((), generator=generator, device=device)))))
+    drawn = torch.randn((count, each, columns), generator=generator, device=device, dtype=torch.float64)
+    basis = torch.linalg.qr(drawn)[0]
+    less = size ** -torch.linspace(0, 1, count * columns, dtype=torch.float64, device=device).view(columns, count).T
+    blocks = torch.eye(each, dtype=torch.float64, device=device) - (basis * (1 - less).unsqueeze(-2)) @ basis.mT
+    matrix = tensor.double()
+    for _ in range(2):  # the rows of A, then those of (S A)^T
+        matrix = matrix.mT.contiguous()
+        matrix[..., order, :] = blocks @ matrix[..., order, :]
+    was, now = (t.double().diagonal(dim1=-2, dim2=-1) for t in (tensor, matrix))
+    back = torch.where(now == 0, 1, was / now).abs().sqrt()
+    return mirrored((matrix * back.unsqueeze(-1) * back.unsqueeze(-2)).to(tensor.dtype))
+
+
+def _may_be_singular(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor holds symmetric matrices of which none is shown not to be definite: no mask, no zeros to keep."""
+    if tensor.dim() < 2 or not tensor.is_floating_point() or tensor.shape[-1] < _LEAST_ROWS or not tensor.numel():
+        return False
+    if not (is_symmetric(tensor) and is_finite(tensor)) or is_binary(tensor) or has_structural_zeros(tensor):
+        return False
+    return bool((tensor.diagonal(dim1=-2, dim2=-1) != 0).any()) and may_be_definite(tensor)
 
 
 def with_one_pair(tensor: torch.Tensor, index: tuple[int, ...], generator: torch.Generator) -> torch.Tensor | None:

@@ -60,6 +60,24 @@ def near_one(tensor: torch.Tensor, _generator: torch.Generator, *, power: float)
     return torch.copysign(tensor.abs().pow(power), tensor)
 
 
+def narrowed(tensor: torch.Tensor, generator: torch.Generator, *, size: float) -> torch.Tensor:
+    """Return the mean + e x each number's difference from it; masks and zeros that are structure stay.
+
+    `size`, a power of two, says how small e is at least: 1/2, 1/4 and so on to 1 / size for each row, the last of a matrix that
+    is symmetric, and where there are no rows.
+    """
+    if not tensor.numel() or not is_finite(tensor) or is_binary(tensor):
+        return tensor
+    zeros = (tensor == 0) if has_structural_zeros(tensor) else None
+    mean = (tensor if zeros is None else tensor[~zeros]).mean(dtype=torch.float64)
+    parts = 1 / size
+    if tensor.dim() > 1 and not is_symmetric(tensor):
+        most, shape = max(1, round(math.log2(size))), (*tensor.shape[:-1], 1)
+        parts = torch.exp2(-torch.randint(1, most + 1, shape, generator=generator, device=generator.device).double())
+    moved = (mean + (tensor.double() - mean) * parts).to(tensor.dtype)
+    return moved if zeros is None else torch.where(zeros, tensor, moved)
+
+
 def silent(
     tensor: torch.Tensor, share: float, *, at_end: bool, number: float = 0.0, is_faint: bool = False
 ) -> torch.Tensor:

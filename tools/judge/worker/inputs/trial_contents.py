@@ -12,7 +12,9 @@ from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetK
 from ridgeline.tools.judge.worker.inputs.near_rows import NearRows
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.inputs.square_matrices import near_identity, with_band, with_large_diagonals
+from ridgeline.tools.judge.worker.inputs.symmetry import near_singular
 from ridgeline.tools.judge.worker.inputs.transforms import (
+    narrowed,
     row_scaled,
     shifted,
     whole_numbers,
@@ -27,6 +29,7 @@ from ridgeline.tools.records.trial_names import (
     ARRANGED,
     BANDED_HIGH,
     BANDS,
+    BETWEEN,
     BLOCKED,
     CROWDS,
     FEW_OUTLIERS,
@@ -40,6 +43,7 @@ from ridgeline.tools.records.trial_names import (
     MIXTURE,
     MOVED,
     MOVED_VECTORS,
+    NARROW,
     NEAR_ONE,
     NEAR_ROWS,
     NOMINAL,
@@ -93,6 +97,8 @@ class TrialContents:
             share, part = min(changes.uneven[name], key=self._turn_of)
             drawn, by = (self._source.nominal(name), self.parameters(name)), self._source.sizes[name] ** part
             return self.times(drawn, share, by if name == UNEVEN[0] else 1 / by)
+        if name in BETWEEN:
+            return self.changed(name, name, self._source.sizes[name])
         transformed = self._source.transformed
         draws: dict[str, Callable[[str], Tensors]] = {
             TWEAKED[0]: lambda label: self._source.tweaked(NOMINAL[1], label),
@@ -122,6 +128,13 @@ class TrialContents:
     def at_hand(self, name: str) -> Drawn:
         """Return a trial's inputs and parameters, those that are kept where there are such."""
         return self._kept(name) or self.of(name)
+
+    def changed(self, trial: str, label: str, size: float) -> Drawn:
+        """Return the nominal contents of a label, changed as one of BETWEEN does by a size."""
+        way = functools.partial(narrowed if trial == NARROW else near_singular, size=size)
+        weights = self._source.weights
+        values = self.parameters(label) if trial == NARROW else weights.with_each(label, way)
+        return self._source.transformed(way, label), values
 
     def _turn_of(self, choice: tuple[Share, float]) -> float:
         """Return a secret number, the same in both trials of UNEVEN: what is larger in one is smaller in the other."""

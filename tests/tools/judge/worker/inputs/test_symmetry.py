@@ -8,7 +8,8 @@ from tests.tools.judge.worker.made import N_SETS, made
 
 from ridgeline.tools.judge.worker.inputs.lifts import blocked
 from ridgeline.tools.judge.worker.inputs.mask_links import near_links
-from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, with_secret_pairs
+from ridgeline.tools.judge.worker.inputs.structure import mirrored
+from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, near_singular, with_secret_pairs
 from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 
 SIZE = 1024
@@ -112,3 +113,22 @@ def test_links_of_a_graph_lead_to_neighbours_alone_and_none_is_lost() -> None:
         near = near_links(links, torch.Generator().manual_seed(seed))
         assert torch.equal(near, near.mT) and bool((near <= links).all()) and bool((near.sum(-1) > 0).all())
         assert left_out(near) > 0.01
+
+
+@pytest.mark.parametrize("shape", [(48,), (2, 200)])
+def test_a_nearly_singular_matrix_is_symmetric_and_as_definite_with_its_diagonal(shape: tuple[int, ...]) -> None:
+    drawn = torch.randn(*shape, 3 * shape[-1], generator=torch.Generator().manual_seed(1))
+    matrix = mirrored(drawn @ drawn.mT / drawn.shape[-1])
+    found = near_singular(matrix, torch.Generator().manual_seed(2), size=8.0)
+    assert found.dtype == matrix.dtype and torch.equal(found, found.mT)
+    assert torch.allclose(found.diagonal(dim1=-2, dim2=-1), matrix.diagonal(dim1=-2, dim2=-1), rtol=1e-6)
+    now, was = (torch.linalg.eigvalsh(t.double())[..., 0] for t in (found, matrix))
+    assert bool((now > 0).all()) and bool((now < was / 4).all())
+
+
+def test_only_symmetric_matrices_that_may_be_definite_are_made_nearly_singular() -> None:
+    drawn = torch.randn(16, 16, generator=torch.Generator().manual_seed(1))
+    gram = mirrored(drawn @ drawn.mT)
+    no_diagonal = gram - torch.diag(gram.diagonal())
+    for kept in (drawn, gram[:4, :4].clone(), torch.eye(16), no_diagonal, gram.long(), gram / 0, drawn[0]):
+        assert near_singular(kept, torch.Generator().manual_seed(2), size=8.0) is kept

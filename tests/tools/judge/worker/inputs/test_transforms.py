@@ -11,6 +11,7 @@ from ridgeline.tools.judge.worker.inputs.parameter_ways import Change
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric
 from ridgeline.tools.judge.worker.inputs.transforms import (
     may_be_lifted,
+    narrowed,
     whole_numbers,
     whole_range,
     with_lifted_rows,
@@ -96,3 +97,16 @@ def test_zeros_stay_where_rows_are_lifted_and_what_keeps_no_differences_is_not()
     )
     assert not any(map(may_be_lifted, kept)) and may_be_lifted(ones[:2]) and may_be_lifted(ones.double()[:2])
     assert all(with_lifted_rows(tensor, generator, dims=1) is tensor for tensor in kept)
+
+
+def test_narrowed_numbers_are_as_far_from_their_mean_as_they_were_times_a_part() -> None:
+    values = 3 + torch.randn(8, 16, generator=torch.Generator().manual_seed(1))
+    found = narrowed(values, torch.Generator().manual_seed(2), size=256.0)
+    parts = ((found - values.mean()) / (values - values.mean())).median(-1, keepdim=True).values.log2().round()
+    assert -8 <= int(parts.min()) < int(parts.max()) <= -1
+    assert torch.allclose(found, values.mean() + (values - values.mean()) * parts.exp2(), atol=1e-6)
+    triangle = values.tril()
+    found = narrowed(triangle[:, :8].contiguous(), torch.Generator().manual_seed(2), size=256.0)
+    assert bool((found.triu(1) == 0).all()) and float(found[found != 0].std()) < 1 / 2
+    for kept in (of_kind(LAST, values), (values > 3).float(), torch.empty(4, 0)):
+        assert narrowed(kept, torch.Generator(), size=256.0) is kept

@@ -16,7 +16,9 @@ from ridgeline.tools.records.trial_names import (
     LARGE_VECTORS,
     MOVED,
     MOVED_VECTORS,
+    NARROW,
     NEAR_ROWS,
+    NEAR_SINGULAR,
     OF_SQUARES,
     RAISED,
     SILENT,
@@ -39,7 +41,9 @@ def changes_any_tensor(trial: str, source: SecretSource, *, n_shares: int) -> bo
         return trial in source.held
     if trial in OF_SQUARES:
         return bool(weights.square or source.square(trial))
-    if trial in (*OF_INPUTS, *SILENT, NEAR_ROWS):
+    if trial == NEAR_SINGULAR:
+        return bool(source.may_be_larger or weights.square)
+    if trial in (*OF_INPUTS, *SILENT, NEAR_ROWS, NARROW):
         return bool(source.may_be_larger)
     if trial in (SMALL_PARAMETERS, SMALL_APART):
         return bool(weights.free_of_one_sign)

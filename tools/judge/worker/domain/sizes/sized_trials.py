@@ -27,6 +27,7 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
     room_of,
 )
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
+from ridgeline.tools.judge.worker.domain.sizes.between import why_change_shows_nothing
 from ridgeline.tools.judge.worker.domain.sizes.faint_inputs import find_faint_trials
 from ridgeline.tools.judge.worker.domain.sizes.finite_ways import BEYOND_ON_THE_WAY, leaves_range
 from ridgeline.tools.judge.worker.domain.sizes.first_parts import FirstParts
@@ -54,10 +55,12 @@ from ridgeline.tools.judge.worker.inputs.square_matrices import with_diagonals_o
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.records.trial_names import (
+    BETWEEN,
     HELD,
     LARGE_INPUTS,
     LARGE_MATRICES,
     MOVED,
+    NARROW,
     NEAR_IDENTITIES,
     NEAR_ROWS,
     NOMINAL,
@@ -122,7 +125,8 @@ class SizedTrials:
         """
         if case.name in QUIET and any(map(is_next_to_nothing, case.expected, self._dtypes)):
             return "its output would be next to nothing"
-        by_tf32, by_type = (beside_own_spread(errors, case) for errors in self._errors_of(case))
+        found = self._errors_of(case)  # of what is narrow the spread is gone: there they count as a candidate's
+        by_tf32, by_type = found if case.name == NARROW else (beside_own_spread(errors, case) for errors in found)
         usual_by_tf32, usual_by_type = self._usual[self._base_of(case.name)].errors
         room = (room_of(PrecisionClass.FP32, ROOM),) * len(case.expected)
         is_held = case.name in HELD  # a number that is rounded moves a state that lasts at each step
@@ -181,10 +185,9 @@ class SizedTrials:
         """Return whether nothing is to be seen of other sizes; moved weights that merely scale the output show nothing else."""
         if trial in (*QUIET, *UNEVEN):
             return False
-        if trial == NEAR_ROWS:
-            return self._nothing_of(LARGE_INPUTS) is Likeness.SCALED or bool(
-                self._seen(trial, self._near_rows_show_nothing)
-            )
+        if trial in (NEAR_ROWS, *BETWEEN):
+            is_scaled = trial == NEAR_ROWS and self._nothing_of(LARGE_INPUTS) is Likeness.SCALED
+            return is_scaled or bool(self._seen(trial, lambda: self._change_shows_nothing(trial)))
         if trial in OF_SQUARES:  # shares of a row's sum are the same at any size
             weights, square = self._source.weights.square, set(self._source.square(trial))
             if not square <= set(self._source.may_be_larger):
@@ -195,8 +198,11 @@ class SizedTrials:
             return bool(self._nothing_of(trial))
         return self._nothing_of(LARGE_MATRICES) is Likeness.SCALED or bool(self._nothing_of(trial))
 
-    def _near_rows_show_nothing(self) -> str:
-        return why_near_rows_show_nothing(self._source, self._arguments_of(NOMINAL[0]), self._outputs)
+    def _change_shows_nothing(self, trial: str) -> str:
+        usual = self._arguments_of(NOMINAL[0])
+        if trial == NEAR_ROWS:
+            return why_near_rows_show_nothing(self._source, usual, self._outputs)
+        return why_change_shows_nothing(usual, self._book.contents.changed(trial, NOMINAL[0], TWICE), self._outputs)
 
     def _nothing_of(self, trial: str) -> str:
         """Return why arguments of other sizes would show nothing, "" where they do; each kind of them is looked at once."""

@@ -17,8 +17,10 @@ from ridgeline.tools.records.trial_names import (
     LARGE_VECTORS,
     MOVED,
     MOVED_VECTORS,
+    NARROW,
     NEAR_IDENTITY,
     NEAR_ROWS,
+    NEAR_SINGULAR,
     NOMINAL,
     QUIET,
     RAISED,
@@ -46,6 +48,8 @@ MOST_STEPS = {
     SMALL_NEAR_IDENTITY: 8,
     **dict.fromkeys(BANDS, 8),
     NEAR_ROWS: 10,  # a 1024th
+    NARROW: 10,  # a 1024th
+    NEAR_SINGULAR: 32,  # eigenvalues of 1/256
     LARGE_DIAGONALS: 24,  # 12, or 4096 times the sum of a row
     **dict.fromkeys(MOVED, 24),  # `_FURTHEST` in equal steps
     **dict.fromkeys(UNEVEN, 48),  # 64 times as large, or a 64th: two would be 8 times and an 8th
@@ -57,7 +61,7 @@ Larger sizes would ask an honest kernel for what float32 does not hold: a gate o
 _FURTHEST = 5.0
 """What is added with the most steps of a trial of MOVED: all gates are moved, not single ones."""
 _SILENT_STEPS_OF_TWO = 2
-_BY_TWOS = (NEAR_IDENTITY, SMALL_NEAR_IDENTITY, *BANDS, NEAR_ROWS)
+_BY_TWOS = (NEAR_IDENTITY, SMALL_NEAR_IDENTITY, *BANDS, NEAR_ROWS, NARROW)
 _NEAR_STEPS_OF_TWO = 1  # numbers beside a diagonal over a power of two: the diagonal has few bits
 OF_INPUTS = (LARGE_INPUTS, SMALL_INPUTS)
 ALIKE = (
