@@ -13,6 +13,7 @@ from ridgeline.tools.judge.worker.domain.sizes.sized_trials import SizedTrials
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.compare import compare
 from ridgeline.tools.records.trial_names import (
+    BETWEEN,
     LARGE_BLOCKED,
     LARGE_INPUTS,
     LARGE_MATRICES,
@@ -77,7 +78,7 @@ def module(making: str, body: str, shape: str = "32, 64") -> Made:
 
 
 def large(found: Made) -> set[str]:
-    return {name for name in found.domain.names if name in SIZED and name not in (*QUIET, *UNEVEN)}
+    return {name for name in found.domain.names if name in SIZED and name not in (*BETWEEN, *QUIET, *UNEVEN)}
 
 
 def test_an_iteration_needs_its_last_rounds_with_large_weights_and_rounding_does_not_decide() -> None:
