@@ -21,7 +21,8 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randint(2**40, (USERS, CANDIDATES)), torch.randint(2**40, (USERS, HISTORY))]
+    low, high = -(2**62), 2**62
+    return [torch.randint(low, high, (USERS, CANDIDATES)), torch.randint(low, high, (USERS, HISTORY))]
 
 
 def get_init_inputs():

@@ -78,7 +78,9 @@ def _with_areas(tensor: torch.Tensor, generator: torch.Generator, *, is_mask: bo
 def areas(shape: tuple[int, int, int], is_inside: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return where pictures are set: within a few areas where `is_inside`, all around a smaller one in the others."""
     is_inside = is_inside.view(-1, 1, 1)
-    most_further = _MOST_FURTHER if shape[1] > 1 else 0  # along one dimension they would hide all that is beside the first
+    most_further = (
+        _MOST_FURTHER if shape[1] > 1 else 0
+    )  # along one dimension they would hide all that is beside the first
     n_further = int(torch.randint(most_further + 1, (), generator=generator, device=generator.device))
     is_set = torch.where(is_inside, _area(shape, _LARGE, generator), _area(shape, _SMALL, generator))
     for _ in range(n_further):
