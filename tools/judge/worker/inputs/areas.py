@@ -16,8 +16,10 @@ from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.pictures import axes_of, in_place_of, pictures_of, shape_of_pictures
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric, range_of_whole, row_axis
 
-_LARGE, _SMALL = (1 / 2, 3 / 4), (1 / 4, 1 / 2)
-"""Sides of areas, of a dimension's places: of the first one in a picture, and of others, or of the only one that is clear."""
+_LARGE = (1 / 2, 3 / 4)
+"""Sides of a picture's first area, of a dimension's places."""
+_SMALL = (1 / 4, 1 / 2)
+"""Sides of its further ones, and of the only one that is clear."""
 _MOST_FURTHER = 2
 """Areas of a picture beside its first one, at most."""
 _BEYOND = 1 / 4
