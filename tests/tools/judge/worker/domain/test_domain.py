@@ -11,7 +11,7 @@ from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.domain.timed_kinds import inputs_apart
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import Draws, Mixtures
-from ridgeline.tools.records.trial_names import CROWDED, TRANSFORMED
+from ridgeline.tools.records.trial_names import CORRIDOR, CROWDED, TRANSFORMED
 
 CAUSAL = "torch.randn(32, 32), torch.ones(32, 32, dtype=torch.bool).tril()"
 
@@ -20,7 +20,8 @@ def test_a_mask_that_may_not_lose_elements_only_gains_some() -> None:
     found = made("x, mask", CAUSAL, "return x.masked_fill(~mask, 0.0) / mask.diagonal()[:, None]")
     given, (_, mask) = torch.ones(32, 32, dtype=torch.bool).tril(), found.source.nominal("a")
     assert bool((mask >= given).all()) and not torch.equal(mask, given)
-    assert set(TRANSFORMED) <= set(found.domain.names) and list(found.domain.skipped) == [f"{CROWDED} mask"]
+    assert set(TRANSFORMED) <= set(found.domain.names)
+    assert list(found.domain.skipped) == [f"{CROWDED} mask", f"{CORRIDOR} mask"]
 
 
 def test_lengths_whose_zero_is_refused_begin_at_one() -> None:
