@@ -70,7 +70,7 @@ def narrowed(tensor: torch.Tensor, generator: torch.Generator, *, size: float) -
         return tensor
     zeros = (tensor == 0) if has_structural_zeros(tensor) else None
     mean = (tensor if zeros is None else tensor[~zeros]).mean(dtype=torch.float64)
-    parts: torch.Tensor | float = 1 / size
+    parts = torch.tensor(1 / size, dtype=torch.float64, device=tensor.device)
     if tensor.dim() > 1 and not is_symmetric(tensor):
         most, shape = max(1, round(math.log2(size))), (*tensor.shape[:-1], 1)
         parts = torch.exp2(-torch.randint(1, most + 1, shape, generator=generator, device=generator.device).double())
