@@ -112,24 +112,23 @@ def test_running_sums_of_long_rows_in_float32_are_right_and_those_in_less_are_no
 
 LABELS = 1024
 LOSS = (
-    "z, t",
-    f"torch.randn(256, {LABELS}), (torch.rand(256, {LABELS}) > 0.5).float()",
-    "return torch.nn.functional.binary_cross_entropy_with_logits(z, t, reduction='none').mean(-1)",
+    "z",
+    f"torch.where(torch.rand(256, {LABELS}) < 0.9 + 0.03 * torch.rand(256, 1), 0.77, torch.randn(256, {LABELS}))",
+    "return torch.nn.functional.softplus(z).mean(-1)",
 )
 
 
 def loss(add: Sum) -> Kernel:
-    return lambda z, t: add(z.clamp(min=0) - z * t + (-z.abs()).exp().log1p()) / LABELS
+    return lambda z: add(z.clamp(min=0) + (-z.abs()).exp().log1p()) / LABELS
 
 
 @pytest.mark.parametrize("secret", SECRETS)
 def test_short_rows_may_be_summed_one_term_after_the_other(secret: bytes) -> None:
     judged = Judged(*LOSS, secret=secret)
-    trials = ("nominal_0", "crowded", "crowded_high")
     for lanes in (1, 2):
-        assert judged.refused_in(loss(lambda terms, lanes=lanes: sums_by_lanes(terms, lanes)), trials) == []
+        assert judged.passes("nominal_1", loss(lambda terms, lanes=lanes: sums_by_lanes(terms, lanes)))
     for less in (lambda terms: sums_by_lanes(terms[:, :-1], 1), in_bf16, in_fp16):
-        assert judged.refused_in(loss(less), trials) == [*trials]
+        assert not judged.passes("nominal_1", loss(less))
 
 
 def test_a_lane_that_is_alone_has_few_terms() -> None:
