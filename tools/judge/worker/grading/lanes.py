@@ -21,7 +21,7 @@ _TILE = 1 << 16
 
 
 class Moments(StrEnum):
-    """How a kernel makes a mean and the squares about it."""
+    """Ways to make a mean and the squares about it."""
 
     TWICE = "in two passes"
     CHAINED = "in one chain"

@@ -159,7 +159,7 @@ def test_a_class_s_limits_are_built_once_for_an_output(
     monkeypatch.setattr(grades, "gate_for", noted)
     found = bench.examiner.examine(TRIAL, 0)
     assert isinstance(found, Graded) and found.measured == measured
-    assert built.count(limits[0]) == 1 and built.count(("fp32", "again")) <= len(PLAIN_WAYS)
+    assert built.count(limits[0]) == 1 and built.count(("fp32", "again")) <= len(PLAIN_WAYS) + 1  # and a neighbour
     assert list(dict.fromkeys(built))[: len(limits)] == limits  # what last bits decide is graded after them
 
 
