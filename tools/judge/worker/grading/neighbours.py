@@ -66,7 +66,7 @@ def neighbour_outputs(reference: Reference, case: Case, rng_seed: int) -> Tensor
         return None
     if exact is None or native is None:
         return None
-    off = [own.double() - double for own, double in zip(native, exact, strict=True)]
+    off = [own.double() - double.double() for own, double in zip(native, exact, strict=True)]
     for index, (own, want) in enumerate(zip(case.own.get(PrecisionClass.FP32) or (), case.expected, strict=False)):
         if own.is_none and are_whole and not want.is_exact:
             off[index] = beside[index].double() - want.values if beside else torch.zeros_like(want.values)

@@ -106,3 +106,11 @@ def test_masks_stay() -> None:
     case = judged.book.case("integers")
     case.inputs = (case.inputs[1], case.inputs[1])
     assert neighbour_outputs(judged.reference, case, 0) is None
+
+
+def test_a_mask_beside_an_output_is_the_expected_one() -> None:
+    judged = Judged("x", "torch.randn(64, 64)", "return x / 3, x > 0")
+    case = judged.book.case("nominal_0")
+    outputs = neighbour_outputs(judged.reference, case, 0)
+    assert outputs
+    assert torch.equal(outputs[1], case.expected[1].values)
