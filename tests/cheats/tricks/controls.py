@@ -78,6 +78,7 @@ TRICKS: tuple[Trick, ...] = (
           c("flooded_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of scores that count identities", "nothing: it must pass",
           c("shared_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of a loss that sorts", "nothing: it must pass", c("ranked_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of equations with symmetric matrices", "nothing: it must pass",
           c("solved_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of beliefs and shortest paths over whole numbers", "nothing: it must pass",
