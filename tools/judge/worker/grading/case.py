@@ -52,6 +52,11 @@ class Case:
         return sum(t.numel() * t.element_size() for t in tensors)
 
     @property
+    def spreads(self) -> tuple[float, ...]:
+        """Return the part of each output's norm that its spread is."""
+        return tuple(e.spread / e.norm if e.norm else 0.0 for e in self.expected)
+
+    @property
     def is_finite(self) -> bool:
         """Return whether every expected output is finite everywhere, and within its type."""
         return all(e.all_finite for e in self.expected)

@@ -13,7 +13,9 @@ import numpy as np
 import torch
 
 from ridgeline.tools.judge.worker.grading.lanes import Lanes, Moments
-from ridgeline.tools.records.precision import LONGEST_LANE
+
+_LONGEST_CHAIN = 1 << 14
+"""Terms of a chain at most: each is a step of its own, and a longer one is asked for in every trial."""
 
 
 def moments_of(terms: torch.Tensor, dims: Sequence[int], lanes: Lanes) -> tuple[torch.Tensor, torch.Tensor]:
@@ -24,7 +26,7 @@ def moments_of(terms: torch.Tensor, dims: Sequence[int], lanes: Lanes) -> tuple[
     def total(values: torch.Tensor) -> torch.Tensor:
         return lanes.sum(values, dims).to(terms.dtype).reshape(kept)
 
-    if lanes.moments is Moments.CHAINED and count <= LONGEST_LANE:
+    if lanes.moments is Moments.CHAINED and count <= _LONGEST_CHAIN:
         mean, squares = _chained(_as_steps(terms, dims))
         return mean.to(terms.dtype).reshape(kept), squares.to(terms.dtype).reshape(kept)
     if lanes.moments is Moments.SHIFTED:

@@ -74,7 +74,11 @@ class WellConditioned:
         return torch.where(stays, given, nearer).reshape(expected.values.shape)
 
     def use(
-        self, output: torch.Tensor, precision: PrecisionClass, condition: float, plain: Callable[[int], float | None]
+        self,
+        output: torch.Tensor,
+        precision: PrecisionClass,
+        condition: float,
+        lost_another_way: Callable[[int], float | None],
     ) -> LimitUse:
         """Return an output's error there beside its limit.
 
@@ -82,11 +86,12 @@ class WellConditioned:
             output: of its own type and shape.
             precision: the class whose limit it is.
             condition: the whole output's condition number where that counts, else 1.
-            plain: gives what each way of plain sums loses there, None after the last; asked while the limit does not hold.
+            lost_another_way: gives what each way of plain sums loses there, then PyTorch beside the case, None after the last;
+                asked while the limit does not hold.
         """
         figure, most, way = self.error(output), self.own, 0
         limit = part_gate(precision, most, condition)
-        while limit < figure <= BEYOND_SUMS * limit and (lost := plain(way)) is not None:
+        while limit < figure <= BEYOND_SUMS * limit and (lost := lost_another_way(way)) is not None:
             most, way = max(most, lost), way + 1
             limit = part_gate(precision, most, condition)
         return LimitUse(measure=Measure.WELL_CONDITIONED, figure=figure, limit=limit)

@@ -101,3 +101,12 @@ def test_what_the_reference_refuses_is_named_and_the_other_has_areas() -> None:
 )
 def test_inputs_with_structure_and_short_ones_have_no_areas(draw: str) -> None:
     assert SOLID not in made("x", draw, "return x * 2").domain.names
+
+
+def test_errors_count_beside_what_an_output_usually_varies_by() -> None:
+    found = made("x", "torch.randn(16, 64)", "return torch.tanh(x).mean(-1, keepdim=True) + x / 1e3")
+    usual, alike = (found.book.case(name).expected[0] for name in ("nominal_0", SOLID))
+    assert alike.scale >= usual.spread / usual.norm * alike.norm
+    softmax = made("x", "torch.randn(64, 1024)", "return x.softmax(-1)")
+    usual, alike = (softmax.book.case(name).expected[0] for name in ("nominal_0", SOLID))
+    assert alike.spread < 0.9 * usual.spread / usual.norm * alike.norm <= alike.scale

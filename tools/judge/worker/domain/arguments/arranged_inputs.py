@@ -13,7 +13,7 @@ from ridgeline.tools.judge.worker.inputs.corridors import may_be_corridors, with
 from ridgeline.tools.judge.worker.inputs.pictures import Arrangement
 from ridgeline.tools.judge.worker.inputs.shared_numbers import sources_of_numbers, with_shared_numbers
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.records.trial_names import CORRIDOR, SHARED_NUMBERS, SOLID
+from ridgeline.tools.records.trial_names import CORRIDOR, NOMINAL, SHARED_NUMBERS, SOLID
 
 _Arrange = Callable[[frozenset[int]], Arrangement]
 """Returns an arrangement of some inputs."""
@@ -30,7 +30,10 @@ class ArrangedInputs:
         self._objection = objection
 
     def settle(self) -> dict[str, str]:
-        """Return the inputs that stay as they are in a trial, by the trial and NAME with the reason."""
+        """Return the inputs that stay as they are in a trial, by the trial and NAME with the reason.
+
+        Errors count beside what an output usually varies by: of numbers that are alike in areas it varies little.
+        """
         forms, inputs = self._source.ways.forms, self._source.nominal(SOLID)
         free = [i for i in range(len(forms)) if self._source.ways.may_change(i)]
         sources = sources_of_numbers(inputs, forms, free)
@@ -76,6 +79,7 @@ class ArrangedInputs:
             self._source.arrangements.pop(trial, None)
             if chosen or beside:
                 self._source.arrangements[trial] = arrange(chosen)
+                self._book.least_spreads[trial] = self._book.case(NOMINAL[0]).spreads
 
         def objection_to(part: Sequence[int], taken: frozenset[int]) -> str:
             named = ", ".join(self._names[i] for i in part)

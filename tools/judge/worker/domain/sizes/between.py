@@ -1,4 +1,4 @@
-"""What lies between usual arguments and changed ones: whether a change does more to an output than scale or move it.
+"""The middle between usual arguments and changed ones: whether a change does more to an output than scale or move it.
 
 What sorts numbers, or compares them with each other, depends on more than their mean and their spread once they clip, or meet.
 """

@@ -267,7 +267,7 @@ class SizedTrials:
         if base not in self._usual:
             case = self._book.case(base)
             errors = self._errors_of(case)
-            spreads = tuple(e.spread / e.norm if e.norm else 0.0 for e in case.expected)
+            spreads = case.spreads
             del case
 
             def moved() -> str:
