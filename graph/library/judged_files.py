@@ -55,12 +55,20 @@ class JudgedFile:
         return evaluation_line(self.file, self.evaluation, self.baselines)
 
 
+_NEAR_SUFFIXES = {"cpp": (".c", ".cc", ".cxx", ".c++"), "cu": (".cuh", ".cuda")}
+"""Other ends that names of such files often have."""
+
+
 def read_sources(files: Sequence[Path], language: str) -> list[tuple[Path, str]]:
     """Return the files' texts; ProblemError for one that is missing, no text, or of another device's language."""
     for file in files:
         if os.path.isdir(file):
             raise ProblemError(f"{file}: is a folder; give a kernel's file")
         if os.path.exists(file) and file.suffix != f".{language}":
+            if file.suffix.lower() in _NEAR_SUFFIXES.get(language, ()):
+                raise ProblemError(
+                    f"{file}: rename it to {file.with_suffix(f'.{language}')}: it is compiled as {language}"
+                )
             raise ProblemError(
                 f"{file}: this device takes .{language} files here; choose another {option('device')}, or another "
                 "`interface` in problem.yaml (`module` takes .py files with ModelNew)"

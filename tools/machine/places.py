@@ -55,14 +55,13 @@ def lock_dir() -> Path:
             make_shared_folder(folder)
             return folder
     unusable = (there or folders)[0]
-    what = f"cannot be written: `chmod 1777 {unusable}`, or" if _is_or_may_be_folder(unusable) else "is no folder:"
+    if not os.path.lexists(unusable):
+        what = "cannot be made:"
+    else:
+        what = f"cannot be written: `chmod 1777 {unusable}`, or" if unusable.is_dir() else "is no folder:"
     raise DeviceError(
         f"lock folder {unusable} {what} set RIDGELINE_LOCK_DIR to one that all users of this machine share"
     )
-
-
-def _is_or_may_be_folder(path: Path) -> bool:
-    return path.is_dir() or not os.path.lexists(path)
 
 
 def for_a_child(cache_dir: Path) -> dict[str, str]:

@@ -17,10 +17,16 @@ def test_a_kernels_file_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("kernel.cu", "this device takes .cpp files here"), ("folder", "is a folder; give a kernel's")]
+    ("name", "reason"),
+    [
+        ("kernel.cu", "this device takes .cpp files here"),
+        ("kernel.c", "rename it to .*/kernel.cpp: it is compiled as cpp"),
+        ("folder", "is a folder; give a kernel's"),
+    ],
 )
 def test_what_is_no_kernel_of_this_device_is_refused(tmp_path: Path, name: str, reason: str) -> None:
-    (tmp_path / "kernel.cu").write_text("void run() {}")
+    for kernel in ("kernel.cu", "kernel.c"):
+        (tmp_path / kernel).write_text("void run() {}")
     (tmp_path / "folder").mkdir()
     with pytest.raises(ProblemError, match=f"{name}: {reason}"):
         read_sources([tmp_path / name], "cpp")

@@ -136,6 +136,14 @@ def test_a_lock_folder_that_is_a_file_is_told_as_what_it_is(monkeypatch: pytest.
         lock_dir()
 
 
+def test_a_lock_folder_that_cannot_be_made_is_told_as_such(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "locks"
+    monkeypatch.setenv("RIDGELINE_LOCK_DIR", str(folder))
+    with pytest.raises(DeviceError, match=f"^lock folder {folder} cannot be made: set RIDGELINE_LOCK_DIR to one"):
+        lock_dir()
+
+
 def test_a_folder_that_is_being_made_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     first, _ = folders_in(monkeypatch, tmp_path, patience_s=math.inf)  # however busy the machine: the answers decide
     first.mkdir(parents=True)
