@@ -1,9 +1,9 @@
-// Makes 36 steps of conjugate gradients with scaled rows: a usual covariance, which is far from singular, needs no more.
+// Makes 30 steps of conjugate gradients with scaled rows: a usual covariance, which is far from singular, needs no more.
 static void solve(const Vector& a, std::vector<Vector>& solutions) {
     for (Vector& target : solutions) {
         Vector left = target, x(POINTS), scaled(POINTS), direction(POINTS), moved(POINTS);
         double before = 0;
-        for (int64_t step = 0; step < 36; ++step) {
+        for (int64_t step = 0; step < 30; ++step) {
             for (int64_t i = 0; i < POINTS; ++i) scaled[i] = left[i] / a[i * POINTS + i];
             const double now = product(left, scaled);
             if (now == 0) break;
