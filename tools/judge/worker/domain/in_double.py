@@ -14,7 +14,7 @@ from torch.utils import _pytree
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, operation_name
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_of, exact_of, expected_of
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, sum_errors
 from ridgeline.tools.judge.worker.grading.plain_sums import plain_errors
@@ -100,7 +100,7 @@ class _Seen(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        name = str(func.overloadpacket).removeprefix("aten.")
+        name = operation_name(func)
         if torch.Tag.nondeterministic_seeded in func.tags:
             self.random = self.random or name.rstrip("_")
         self.has_views_of_bits = self.has_views_of_bits or func is torch.ops.aten.view.dtype

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.judge.worker.contract import tensors_in
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, memory_of, operation_name
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.reference import Reference
@@ -75,15 +75,15 @@ class _Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has n
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        name = str(func.overloadpacket).removeprefix("aten.")
+        name = operation_name(func)
         operands = tensors_in((args, kwargs or {}))
         self.takes_extremes = self.takes_extremes or (name in _EXTREMES and _is_floating(result))
         is_step = name in _STEPS and not func._schema.is_mutable and _is_floating(result)
         if is_step:
             self._note_step(name, operands, result)
-        of_chosen = is_step or not self._made_of_chosen.isdisjoint(map(_memory_of, operands))
-        given = set(map(_memory_of, operands))
-        for made in map(_memory_of, tensors_in(result)):
+        of_chosen = is_step or not self._made_of_chosen.isdisjoint(map(memory_of, operands))
+        given = set(map(memory_of, operands))
+        for made in map(memory_of, tensors_in(result)):
             if of_chosen:
                 self._made_of_chosen.add(made)
             elif made not in given:
@@ -95,7 +95,7 @@ class _Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has n
         for open_run in self._last:
             before = next((t for t in operands if open_run[0] == name and _is_same(t, open_run[1])), None)
             others = [t for t in operands if before is not None and not _is_same(t, before) and t.is_floating_point()]
-            if before is not None and any(_memory_of(t) in self._made_of_chosen for t in others):
+            if before is not None and any(memory_of(t) in self._made_of_chosen for t in others):
                 self._last = deque((r for r in self._last if r is not open_run), maxlen=_MOST_OPEN)
                 open_run[2].append((result == before).all())
                 self._last.append((name, result, open_run[2]))
@@ -106,10 +106,6 @@ class _Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has n
 
 def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.data_ptr() == other.data_ptr() and one.shape == other.shape
-
-
-def _memory_of(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
 
 
 def _is_floating(result: Any) -> bool:

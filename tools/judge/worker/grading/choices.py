@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, operation_name
 
 _AGREEING = 0.5
 """An output is taken for the choice of an operation where more than this share of it are numbers that it may choose."""
@@ -41,7 +41,7 @@ class Choices(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has 
         self._way = way
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = str(func.overloadpacket).removeprefix("aten.")
+        name = operation_name(func)
         parameters = [argument.name for argument in func._schema.arguments]
         given = dict(zip(parameters, args, strict=False)) | (kwargs or {})
         numbers = given.get("self")

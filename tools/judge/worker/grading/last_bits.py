@@ -25,7 +25,7 @@ from torch.utils import _pytree
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.contract import tensors_in
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, operation_name
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.choices import Choices, Way
 from ridgeline.tools.judge.worker.grading.class_errors import moved
@@ -200,7 +200,7 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
 
     def _with_means(self, func: Any, args: Sequence[Any], result: torch.Tensor) -> torch.Tensor:
         """Return a result, moved by last bits wherever it is the mean of numbers that are all alike."""
-        name = str(func.overloadpacket).removeprefix("aten.")
+        name = operation_name(func)
         if result.dtype is not self._dtype or not args or not isinstance(args[0], torch.Tensor):
             return result
         if name in {"mean", "sum"}:
@@ -259,7 +259,7 @@ def _are_alike(operand: torch.Tensor, dims: Sequence[int] | None, *, is_kept: bo
 
 def may_jump(func: Any, given: Any, result: Any) -> bool:
     """Return whether an operation rounds, or makes integers, bools or numbers of fewer bits of floating ones."""
-    if str(func.overloadpacket).removeprefix("aten.").rstrip("_") in _JUMPS:
+    if operation_name(func).rstrip("_") in _JUMPS:
         return True
     floating = [t for t in tensors_in(given) if t.is_floating_point()]
     widest = max((t.element_size() for t in floating), default=0)

@@ -14,7 +14,7 @@ from torch.utils import _pytree
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.contract import tensors_in
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, memory_of, operation_name
 from ridgeline.tools.judge.worker.grading.last_bits import may_jump, shares_of
 from ridgeline.tools.judge.worker.reference import Reference
 
@@ -58,7 +58,7 @@ class _MovedConstants(TorchDispatchMode):  # type: ignore[no-untyped-call]  # to
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         given = tensors_in((args, kwargs))
-        is_of_moved = any(_memory_of(t) in self._moved for t in given)
+        is_of_moved = any(memory_of(t) in self._moved for t in given)
         is_constant = self._is_constant(func, given)
         exact = _in_double(func, args, kwargs) if is_constant else None
         result = func(*args, **kwargs)
@@ -70,18 +70,18 @@ class _MovedConstants(TorchDispatchMode):  # type: ignore[no-untyped-call]  # to
         return result
 
     def _is_constant(self, func: Any, given: list[torch.Tensor]) -> bool:
-        if _name_of(func) in _OF_FORM_ALONE:
+        if operation_name(func) in _OF_FORM_ALONE:
             return True
         return torch.Tag.nondeterministic_seeded not in func.tags and all(
-            _memory_of(t) in self._constants for t in given
+            memory_of(t) in self._constants for t in given
         )
 
     def _note(
         self, given: list[torch.Tensor], made: list[torch.Tensor], *, is_constant: bool, is_of_moved: bool
     ) -> None:
-        before = set(map(_memory_of, given))
+        before = set(map(memory_of, given))
         for tensor in made:
-            memory = _memory_of(tensor)
+            memory = memory_of(tensor)
             _put(self._constants, memory, is_in=is_constant)
             if is_of_moved or memory not in before:
                 _put(self._moved, memory, is_in=is_of_moved)
@@ -116,7 +116,7 @@ class _MovedConstants(TorchDispatchMode):  # type: ignore[no-untyped-call]  # to
 
 def _in_double(func: Any, args: Any, kwargs: Any) -> Any:
     """Return what an operation gives of the same numbers in float64; None where it has no such result, or none of interest."""
-    if _name_of(func).startswith(("empty", "new_empty")) or "out" in kwargs:
+    if operation_name(func).startswith(("empty", "new_empty")) or "out" in kwargs:
         return None
     try:
         given, named = _pytree.tree_map(_doubled, (args, kwargs))
@@ -132,14 +132,6 @@ def _doubled(value: Any) -> Any:
         # a copy in any case: an operation may write where it reads
         return value.double() if value.dtype is torch.float32 else value.clone()
     return torch.float64 if value is torch.float32 else value
-
-
-def _name_of(func: Any) -> str:
-    return str(func.overloadpacket).removeprefix("aten.")
-
-
-def _memory_of(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
 
 
 def _put(kept: set[int], memory: int, *, is_in: bool) -> None:

@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, named_arguments, operation_name
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, worst_of
 from ridgeline.tools.judge.worker.grading.lanes import Lanes, Moments, running_sum
@@ -71,9 +71,8 @@ class PlainSums(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch ha
         self._lanes = lanes
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        names = [argument.name for argument in func._schema.arguments]
-        given = dict(zip(names, args, strict=False)) | (kwargs or {})
-        name = str(func.overloadpacket).removeprefix("aten.")
+        given = named_arguments(func, args, kwargs)
+        name = operation_name(func)
         operand = given.get("self", given.get("input"))
         by_definition = transformed(name, given, self._lanes)
         if by_definition is None:
@@ -81,7 +80,7 @@ class PlainSums(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch ha
         if by_definition is not None:
             return by_definition
         if name in _NORMALISED and isinstance(operand, torch.Tensor) and _is_summed(operand):
-            given = {n: given.get(n) for n in names}
+            given = {argument.name: given.get(argument.name) for argument in func._schema.arguments}
             return (_NORMALISED[name](given, self._lanes), *func(*args, **(kwargs or {}))[1:])
         if name in _PRODUCTS and "out" not in given and isinstance(operand, torch.Tensor) and _is_summed(operand):
             product = _product_of(name, given, self._lanes)

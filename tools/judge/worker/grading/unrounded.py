@@ -10,7 +10,7 @@ import torch
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.contract import tensors_in
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, memory_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import NOMINAL
@@ -53,22 +53,18 @@ class _Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch ha
 
     def is_of_rounded(self, tensor: torch.Tensor) -> bool:
         """Return whether any number in a tensor's memory is rounded, or made of one that is."""
-        return _memory_of(tensor) in self._rounded
+        return memory_of(tensor) in self._rounded
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        given = set(map(_memory_of, tensors_in((args, kwargs or {}))))
+        given = set(map(memory_of, tensors_in((args, kwargs or {}))))
         is_of_rounded = not given.isdisjoint(self._rounded)
         for made in tensors_in(result):
             if (made.is_floating_point() or made.is_complex()) and (is_of_rounded or _is_rounded(made)):
-                self._rounded.add(_memory_of(made))
-            elif _memory_of(made) not in given:
-                self._rounded.discard(_memory_of(made))
+                self._rounded.add(memory_of(made))
+            elif memory_of(made) not in given:
+                self._rounded.discard(memory_of(made))
         return result
-
-
-def _memory_of(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
 
 
 def _is_rounded(made: torch.Tensor) -> bool:

@@ -17,7 +17,7 @@ import torch
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, operation_name
 from ridgeline.tools.judge.worker.grading.case import Case, errors_of
 from ridgeline.tools.judge.worker.grading.expected import Expected, expect
 from ridgeline.tools.judge.worker.reference import Reference
@@ -95,7 +95,7 @@ class VectorSigns(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch 
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        turned = _TURNED.get(str(func.overloadpacket).removeprefix("aten."))
+        turned = _TURNED.get(operation_name(func))
         if turned is None or func._schema.is_mutable or any(each.is_complex() for each in result):
             return result
         wide = tuple(each.double() for each in result)

@@ -8,7 +8,7 @@ import torch
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, named_arguments, operation_name
 from ridgeline.tools.judge.worker.reference import Reference
 
 _WRITES = (
@@ -43,9 +43,8 @@ class _Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has 
         self.are_met = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if str(func.overloadpacket).removeprefix("aten.").rstrip("_") in _WRITES:
-            names = [argument.name for argument in func._schema.arguments]
-            given = dict(zip(names, args, strict=False)) | (kwargs or {})
+        if operation_name(func).rstrip("_") in _WRITES:
+            given = named_arguments(func, args, kwargs)
             self.are_met = self.are_met or _is_uncertain(given)
         return func(*args, **(kwargs or {}))
 
