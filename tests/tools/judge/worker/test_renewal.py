@@ -15,9 +15,9 @@ from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, Timed
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind, choose_sets
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.judge.worker.inputs.structure import is_binary, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.inputs.trial_changes import TrialChanges
+from ridgeline.tools.judge.worker.inputs.values.structure import is_binary, order_of
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.renewal import Renewal, slowdown_of
 from ridgeline.tools.measure.distrust import RENEWAL_SLOWDOWN

@@ -26,9 +26,9 @@ from ridgeline.tools.judge.worker.grading.small_rows import Moved
 from ridgeline.tools.judge.worker.grading.vector_signs import as_expected, signed_as
 from ridgeline.tools.judge.worker.grading.well_conditioned import WellConditioned, well_conditioned
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.judge.worker.inputs.structure import range_of_whole
 from ridgeline.tools.judge.worker.inputs.trial_changes import TrialChanges
 from ridgeline.tools.judge.worker.inputs.trial_contents import Drawn, TrialContents
+from ridgeline.tools.judge.worker.inputs.values.structure import range_of_whole
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype

@@ -18,18 +18,18 @@ import torch
 
 from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.inputs.lifts import lift_blocks, lift_whole, may_be_apart, set_apart
+from ridgeline.tools.judge.worker.inputs.arrangements.lifts import lift_blocks, lift_whole, may_be_apart, set_apart
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS
-from ridgeline.tools.judge.worker.inputs.structure import (
+from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
+from ridgeline.tools.judge.worker.inputs.values.structure import (
     has_structural_zeros,
     in_order,
     is_binary,
     is_symmetric,
     mirrored,
 )
-from ridgeline.tools.judge.worker.inputs.symmetry import along_a_line
-from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
-from ridgeline.tools.judge.worker.inputs.transforms import (
+from ridgeline.tools.judge.worker.inputs.values.symmetry import along_a_line
+from ridgeline.tools.judge.worker.inputs.values.transforms import (
     holds_lifted,
     lift_rows,
     outlier_values,

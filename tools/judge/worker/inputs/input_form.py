@@ -10,7 +10,7 @@ from typing import Self
 import torch
 
 from ridgeline.tools.judge.worker.inputs.padding import are_padded
-from ridgeline.tools.judge.worker.inputs.structure import (
+from ridgeline.tools.judge.worker.inputs.values.structure import (
     are_distinct,
     are_permuted_rows,
     common_order,

@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.inputs.arrangements.lifts import may_be_apart
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.lifts import may_be_apart
-from ridgeline.tools.judge.worker.inputs.orders import has_full_row, ways_of_drawn_order, with_part_changed
 from ridgeline.tools.judge.worker.inputs.padding import ways_of_zeros
-from ridgeline.tools.judge.worker.inputs.permutations import (
+from ridgeline.tools.judge.worker.inputs.values.orders import has_full_row, ways_of_drawn_order, with_part_changed
+from ridgeline.tools.judge.worker.inputs.values.permutations import (
     exchanged,
     exchanged_in_rows,
     uniform,
     with_one_replaced,
     with_two_exchanged,
 )
-from ridgeline.tools.judge.worker.inputs.structure import are_permuted_rows, order_of
+from ridgeline.tools.judge.worker.inputs.values.structure import are_permuted_rows, order_of
 from ridgeline.tools.judge.worker.inputs.variation import Way, some_lowered, ways_of_masks, ways_to_vary
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 

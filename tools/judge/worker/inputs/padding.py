@@ -11,8 +11,8 @@ import itertools
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.permutations import uniform
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric
+from ridgeline.tools.judge.worker.inputs.values.permutations import uniform
+from ridgeline.tools.judge.worker.inputs.values.structure import has_structural_zeros, is_symmetric
 from ridgeline.tools.judge.worker.inputs.variation import Way
 
 _ROWS = 1 / 16

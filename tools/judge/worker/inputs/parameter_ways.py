@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.orders import has_room, moved
-from ridgeline.tools.judge.worker.inputs.permutations import mixed_up, with_two_exchanged
-from ridgeline.tools.judge.worker.inputs.structure import (
+from ridgeline.tools.judge.worker.inputs.values.orders import has_room, moved
+from ridgeline.tools.judge.worker.inputs.values.permutations import mixed_up, with_two_exchanged
+from ridgeline.tools.judge.worker.inputs.values.structure import (
     are_distinct,
     are_permuted_rows,
     in_order,
@@ -23,7 +23,7 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     mirrored,
     order_of,
 )
-from ridgeline.tools.judge.worker.inputs.transforms import random_index, scaled_at, with_one_slice
+from ridgeline.tools.judge.worker.inputs.values.transforms import random_index, scaled_at, with_one_slice
 from ridgeline.tools.judge.worker.inputs.variation import (
     FACTORS,
     Way,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 import torch
 
+from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import axes_of
 from ridgeline.tools.judge.worker.inputs.parameter_ways import (
     RANDOM,
     Change,
@@ -23,9 +24,8 @@ from ridgeline.tools.judge.worker.inputs.parameter_ways import (
     ways_at_first,
 )
 from ridgeline.tools.judge.worker.inputs.signs import have_one_sign
-from ridgeline.tools.judge.worker.inputs.square_matrices import axes_of
-from ridgeline.tools.judge.worker.inputs.structure import in_order, order_of
-from ridgeline.tools.judge.worker.inputs.transforms import rms_of
+from ridgeline.tools.judge.worker.inputs.values.structure import in_order, order_of
+from ridgeline.tools.judge.worker.inputs.values.transforms import rms_of
 
 SMALL = 0.02
 """A tensor is small when its rms is below this part of order one: a branch behind it may be below every gate."""

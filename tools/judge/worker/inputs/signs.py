@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.structure import is_binary, is_symmetric
-from ridgeline.tools.judge.worker.inputs.transforms import random_index
+from ridgeline.tools.judge.worker.inputs.values.structure import is_binary, is_symmetric
+from ridgeline.tools.judge.worker.inputs.values.transforms import random_index
 from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.records.trial_names import FEW_SIGNS, MIXED_SIGNS, OPPOSITE_SIGNS
 

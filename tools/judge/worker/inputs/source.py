@@ -18,18 +18,23 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import device_of
-from ridgeline.tools.judge.worker.inputs.crowds import ways_to_crowd
+from ridgeline.tools.judge.worker.inputs.arrangements.crowds import ways_to_crowd
+from ridgeline.tools.judge.worker.inputs.arrangements.lifts import (
+    apart,
+    blocked,
+    lifted_whole,
+    mask_apart,
+    may_be_apart,
+)
+from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends, links_of, near_their_places, ranges_of
+from ridgeline.tools.judge.worker.inputs.arrangements.mask_links import changed_at, near_links
+from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangement
+from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import is_square
 from ridgeline.tools.judge.worker.inputs.distributions import Distributed, SetKind, Traits
 from ridgeline.tools.judge.worker.inputs.held import Held, zero
 from ridgeline.tools.judge.worker.inputs.input_ways import Change, InputWays
-from ridgeline.tools.judge.worker.inputs.lifts import apart, blocked, lifted_whole, mask_apart, may_be_apart
-from ridgeline.tools.judge.worker.inputs.links import Ends, links_of, near_their_places, ranges_of
-from ridgeline.tools.judge.worker.inputs.mask_links import changed_at, near_links
 from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
-from ridgeline.tools.judge.worker.inputs.pictures import Arrangement
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
-from ridgeline.tools.judge.worker.inputs.square_matrices import is_square
-from ridgeline.tools.judge.worker.inputs.structure import in_order
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
     OFFSETS,
     WEIGHTS,
@@ -39,7 +44,8 @@ from ridgeline.tools.judge.worker.inputs.timed_sets import (
     blend_of,
     finite_in_both,
 )
-from ridgeline.tools.judge.worker.inputs.transforms import near_one, silent, with_one_row
+from ridgeline.tools.judge.worker.inputs.values.structure import in_order
+from ridgeline.tools.judge.worker.inputs.values.transforms import near_one, silent, with_one_row
 from ridgeline.tools.judge.worker.inputs.variation import Way
 from ridgeline.tools.judge.worker.inputs.written_places import writes_to_places
 from ridgeline.tools.judge.worker.reference import Reference

@@ -11,7 +11,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.finite import has_finite_sum
-from ridgeline.tools.judge.worker.inputs.structure import in_order, is_binary, is_symmetric, mirrored
+from ridgeline.tools.judge.worker.inputs.values.structure import in_order, is_binary, is_symmetric, mirrored
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
 WEIGHTS = (0.15, 0.85)

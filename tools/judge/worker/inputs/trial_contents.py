@@ -8,12 +8,17 @@ from collections.abc import Callable
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.inputs.arrangements.near_rows import NearRows
+from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import (
+    near_identity,
+    with_band,
+    with_large_diagonals,
+)
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
-from ridgeline.tools.judge.worker.inputs.near_rows import NearRows
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
-from ridgeline.tools.judge.worker.inputs.square_matrices import near_identity, with_band, with_large_diagonals
-from ridgeline.tools.judge.worker.inputs.symmetry import near_singular
-from ridgeline.tools.judge.worker.inputs.transforms import (
+from ridgeline.tools.judge.worker.inputs.trial_changes import Share, TrialChanges
+from ridgeline.tools.judge.worker.inputs.values.symmetry import near_singular
+from ridgeline.tools.judge.worker.inputs.values.transforms import (
     narrowed,
     row_scaled,
     shifted,
@@ -22,7 +27,6 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
     with_one_run,
     with_outliers,
 )
-from ridgeline.tools.judge.worker.inputs.trial_changes import Share, TrialChanges
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.records.trial_names import (
     APART,

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.orders import ways_in_order
-from ridgeline.tools.judge.worker.inputs.permutations import exchanged, exchanged_in_rows, mixed_up, uniform
-from ridgeline.tools.judge.worker.inputs.structure import (
+from ridgeline.tools.judge.worker.inputs.values.orders import ways_in_order
+from ridgeline.tools.judge.worker.inputs.values.permutations import exchanged, exchanged_in_rows, mixed_up, uniform
+from ridgeline.tools.judge.worker.inputs.values.structure import (
     are_distinct,
     are_permuted_rows,
     has_structural_zeros,
@@ -23,8 +23,8 @@ from ridgeline.tools.judge.worker.inputs.structure import (
     mirrored,
     row_axis,
 )
-from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, scaled_in_pairs, with_secret_pairs
-from ridgeline.tools.judge.worker.inputs.transforms import few_or_many
+from ridgeline.tools.judge.worker.inputs.values.symmetry import may_be_definite, scaled_in_pairs, with_secret_pairs
+from ridgeline.tools.judge.worker.inputs.values.transforms import few_or_many
 
 Way = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 _MaskWay = Callable[..., torch.Tensor]  # also with `share`

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ridgeline.tools.judge.worker.inputs.held import numbers_to_hold, with_held_of
-from ridgeline.tools.judge.worker.inputs.transforms import silent
+from ridgeline.tools.judge.worker.inputs.values.transforms import silent
 from ridgeline.tools.records.trial_names import HELD_EARLY, HELD_LATE
 
 SOURCE = "STEPS, GAIN = 512, 3\nNAME, IS = 'x', True\nLOW = -0.75\nHALF = 0.5\nZERO = 0.0\nTINY = 1e-3\n"

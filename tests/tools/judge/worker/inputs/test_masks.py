@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import Made, made
 
-from ridgeline.tools.judge.worker.inputs.structure import order_of
+from ridgeline.tools.judge.worker.inputs.values.structure import order_of
 
 PREFIX = "(torch.arange(64) < torch.randint(8, 60, (16, 1)))"
 POOL = "return (x * mask).sum(-1) / mask.sum(-1)"

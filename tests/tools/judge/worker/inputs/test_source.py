@@ -9,9 +9,9 @@ from tests.tools.judge.worker.made import made_of
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs import source as judge_inputs
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.judge.worker.inputs.structure import is_mask, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
-from ridgeline.tools.judge.worker.inputs.transforms import (
+from ridgeline.tools.judge.worker.inputs.values.structure import is_mask, order_of
+from ridgeline.tools.judge.worker.inputs.values.transforms import (
     row_scaled,
     shifted,
     whole_numbers,

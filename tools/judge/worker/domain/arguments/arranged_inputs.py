@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.inputs.areas import may_have_areas, with_areas
-from ridgeline.tools.judge.worker.inputs.corridors import may_be_corridors, with_corridors
-from ridgeline.tools.judge.worker.inputs.pictures import Arrangement
-from ridgeline.tools.judge.worker.inputs.shared_numbers import sources_of_numbers, with_shared_numbers
+from ridgeline.tools.judge.worker.inputs.arrangements.areas import may_have_areas, with_areas
+from ridgeline.tools.judge.worker.inputs.arrangements.corridors import may_be_corridors, with_corridors
+from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangement
+from ridgeline.tools.judge.worker.inputs.arrangements.shared_numbers import sources_of_numbers, with_shared_numbers
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import CORRIDOR, NOMINAL, SHARED_NUMBERS, SOLID
 

@@ -10,7 +10,7 @@ from ridgeline.tools.judge.worker.domain.conditioning import ROOM, are_within, r
 from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.judge.worker.inputs.transforms import may_be_lifted
+from ridgeline.tools.judge.worker.inputs.values.transforms import may_be_lifted
 from ridgeline.tools.records.trial_names import OUTLIERS
 from ridgeline.tools.records.vocabulary import PrecisionClass
 

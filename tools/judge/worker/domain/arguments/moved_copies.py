@@ -9,7 +9,7 @@ from ridgeline.tools.judge.worker.domain.arguments.meeting_rows import do_rows_m
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.inputs.moved_copies import first_of_each_copy, may_copy_rows, with_copies
+from ridgeline.tools.judge.worker.inputs.arrangements.moved_copies import first_of_each_copy, may_copy_rows, with_copies
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import MOVED_COPY

@@ -49,9 +49,9 @@ from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import TF32_LAST_BIT, moved_in_type
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
+from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import with_diagonals_of
 from ridgeline.tools.judge.worker.inputs.held import with_held_of
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.judge.worker.inputs.square_matrices import with_diagonals_of
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.records.trial_names import (

@@ -14,7 +14,7 @@ from ridgeline.tools.judge.worker.domain.arguments.other_parameters import Other
 from ridgeline.tools.judge.worker.domain.domain import Domain
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.judge.worker.inputs.structure import order_of
+from ridgeline.tools.judge.worker.inputs.values.structure import order_of
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import GIVEN, NOMINAL, TWEAKED
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import made
 
-from ridgeline.tools.judge.worker.inputs.shared_numbers import with_shared_numbers
+from ridgeline.tools.judge.worker.inputs.arrangements.shared_numbers import with_shared_numbers
 from ridgeline.tools.records.trial_names import SHARED_NUMBERS
 
 IDS = "torch.randint(2**40, (8, {}))"

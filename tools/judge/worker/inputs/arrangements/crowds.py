@@ -10,14 +10,14 @@ import functools
 import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
-from ridgeline.tools.judge.worker.inputs.structure import (
+from ridgeline.tools.judge.worker.inputs.values.structure import (
     has_structural_zeros,
     is_mask,
     is_symmetric,
     range_of_whole,
     row_axis,
 )
-from ridgeline.tools.judge.worker.inputs.transforms import random_index, two_places
+from ridgeline.tools.judge.worker.inputs.values.transforms import random_index, two_places
 from ridgeline.tools.judge.worker.inputs.variation import Way, with_its_rows
 from ridgeline.tools.records.trial_names import CROWDED, CROWDED_HIGH
 

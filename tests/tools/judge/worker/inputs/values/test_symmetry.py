@@ -6,11 +6,11 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import N_SETS, made
 
-from ridgeline.tools.judge.worker.inputs.lifts import blocked
-from ridgeline.tools.judge.worker.inputs.mask_links import near_links
-from ridgeline.tools.judge.worker.inputs.structure import mirrored
-from ridgeline.tools.judge.worker.inputs.symmetry import may_be_definite, near_singular, with_secret_pairs
-from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
+from ridgeline.tools.judge.worker.inputs.arrangements.lifts import blocked
+from ridgeline.tools.judge.worker.inputs.arrangements.mask_links import near_links
+from ridgeline.tools.judge.worker.inputs.values.structure import mirrored
+from ridgeline.tools.judge.worker.inputs.values.symmetry import may_be_definite, near_singular, with_secret_pairs
+from ridgeline.tools.judge.worker.inputs.values.transforms import with_one_run
 
 SIZE = 1024
 COVARIANCE = f"torch.exp(-(torch.arange({SIZE}.)[:, None] - torch.arange({SIZE}.)).abs() / 64)"

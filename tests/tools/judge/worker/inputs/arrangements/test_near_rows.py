@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ridgeline.tools.judge.worker.inputs.near_rows import NearRows, may_have_near_rows
+from ridgeline.tools.judge.worker.inputs.arrangements.near_rows import NearRows, may_have_near_rows
 
 
 def drawn(*shape: int) -> torch.Tensor:

@@ -11,7 +11,7 @@ import math
 import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric, mirrored
+from ridgeline.tools.judge.worker.inputs.values.structure import has_structural_zeros, is_binary, is_symmetric, mirrored
 
 _OF_SECRET_PAIRS = 0.9
 """Of what all pairs give up: what secret ones get of their largest value. The rest lets each pair vary by itself."""

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import Made, made
 
-from ridgeline.tools.judge.worker.inputs.moved_copies import with_copies
+from ridgeline.tools.judge.worker.inputs.arrangements.moved_copies import with_copies
 from ridgeline.tools.records.trial_names import MOVED_COPY
 
 SUM = "return (x * y).sum(-1)"

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import Made, made
 
-from ridgeline.tools.judge.worker.inputs.corridors import with_corridors
+from ridgeline.tools.judge.worker.inputs.arrangements.corridors import with_corridors
 from ridgeline.tools.records.trial_names import CORRIDOR
 
 MASK = "torch.rand(4, 1, 32, 48) < 0.6"

@@ -11,7 +11,7 @@ import math
 import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric, order_of
+from ridgeline.tools.judge.worker.inputs.values.structure import has_structural_zeros, is_binary, is_symmetric, order_of
 
 _CHANGED = 1 / 2
 """Part of the rows of a matrix that are brought near others."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ridgeline.tools.judge.worker.inputs.square_matrices import (
+from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import (
     axes_of,
     is_square,
     near_identity,

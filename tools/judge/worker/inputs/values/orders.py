@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.permutations import uniform
-from ridgeline.tools.judge.worker.inputs.transforms import few_or_many, random_index
+from ridgeline.tools.judge.worker.inputs.values.permutations import uniform
+from ridgeline.tools.judge.worker.inputs.values.transforms import few_or_many, random_index
 
 _Way = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import N_SETS, made
 
-from ridgeline.tools.judge.worker.inputs.permutations import exchanged, exchanged_in_rows
-from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
+from ridgeline.tools.judge.worker.inputs.values.permutations import exchanged, exchanged_in_rows
+from ridgeline.tools.judge.worker.inputs.values.transforms import with_one_run
 
 MAP = "torch.arange(64 * 256).view(64, 128, 2).transpose(1, 2).reshape(64, 256)"
 STEP = 32

@@ -11,7 +11,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.structure import range_of_whole
+from ridgeline.tools.judge.worker.inputs.values.structure import range_of_whole
 
 _SHARED = (1 / 4, 1 / 2)
 """Share of a row's places that hold numbers of other inputs."""

@@ -9,8 +9,8 @@ import torch
 from tests.tools.judge.worker.made import made
 
 from ridgeline.tools.judge.worker.grading.compare import compare
-from ridgeline.tools.judge.worker.inputs.lifts import mask_apart
-from ridgeline.tools.judge.worker.inputs.mask_links import near_links
+from ridgeline.tools.judge.worker.inputs.arrangements.lifts import mask_apart
+from ridgeline.tools.judge.worker.inputs.arrangements.mask_links import near_links
 from ridgeline.tools.records.trial_names import APART, BLOCKED
 
 LINKS = "(torch.rand(2, 128, 128) < 0.08)"

@@ -11,9 +11,14 @@ from collections.abc import Collection, Iterator, Sequence
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.inputs.arrangements.pictures import (
+    LEAST_PLACES,
+    axes_of,
+    in_place_of,
+    shape_of_pictures,
+)
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.pictures import LEAST_PLACES, axes_of, in_place_of, shape_of_pictures
-from ridgeline.tools.judge.worker.inputs.structure import is_symmetric, range_of_whole
+from ridgeline.tools.judge.worker.inputs.values.structure import is_symmetric, range_of_whole
 
 _WIDEST = 3
 """Places that a corridor is wide, at most; walls are one place thick."""

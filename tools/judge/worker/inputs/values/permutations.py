@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.transforms import few_or_many
+from ridgeline.tools.judge.worker.inputs.values.transforms import few_or_many
 
 
 def mixed_up(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

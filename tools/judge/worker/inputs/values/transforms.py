@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric, mirrored
-from ridgeline.tools.judge.worker.inputs.symmetry import with_one_pair
+from ridgeline.tools.judge.worker.inputs.values.structure import has_structural_zeros, is_binary, is_symmetric, mirrored
+from ridgeline.tools.judge.worker.inputs.values.symmetry import with_one_pair
 
 _ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
 _INTEGER_RANGE = 4  # small integers are exact in every class down to fp8

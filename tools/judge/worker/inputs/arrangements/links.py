@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.inputs.structure import range_of_whole
+from ridgeline.tools.judge.worker.inputs.values.structure import range_of_whole
 
 REACH = 64
 """Of a range: how far a number lies from its place's share, and so the fewest places along which any share is less."""

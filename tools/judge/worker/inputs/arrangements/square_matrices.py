@@ -14,7 +14,7 @@ import math
 import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric, range_of_whole
+from ridgeline.tools.judge.worker.inputs.values.structure import has_structural_zeros, is_symmetric, range_of_whole
 
 _LEAST_BLOCK = 4
 """Of matrices beside each other in one, the fewest rows or columns."""

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from ridgeline.tools.judge.worker.inputs.parameter_ways import Change
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric
-from ridgeline.tools.judge.worker.inputs.transforms import (
+from ridgeline.tools.judge.worker.inputs.values.structure import has_structural_zeros, is_symmetric
+from ridgeline.tools.judge.worker.inputs.values.transforms import (
     may_be_lifted,
     narrowed,
     whole_numbers,

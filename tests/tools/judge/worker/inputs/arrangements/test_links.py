@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import Made, made
 
-from ridgeline.tools.judge.worker.inputs.links import axis_of, near_their_places
+from ridgeline.tools.judge.worker.inputs.arrangements.links import axis_of, near_their_places
 from ridgeline.tools.records.trial_names import APART
 
 X = "torch.randn(512)"

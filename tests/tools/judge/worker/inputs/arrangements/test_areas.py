@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import Made, made
 
-from ridgeline.tools.judge.worker.inputs.areas import areas
+from ridgeline.tools.judge.worker.inputs.arrangements.areas import areas
 from ridgeline.tools.records.trial_names import SOLID
 
 DRAWS = range(20)

@@ -13,7 +13,7 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric, range_of_whole
+from ridgeline.tools.judge.worker.inputs.values.structure import has_structural_zeros, is_symmetric, range_of_whole
 
 _MOVED = (1 / 4, 1 / 2)
 """Of a dimension's places: how far a copy is moved, in either direction, mostly by little more than the least."""

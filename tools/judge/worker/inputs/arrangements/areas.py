@@ -12,9 +12,19 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.finite import is_finite
+from ridgeline.tools.judge.worker.inputs.arrangements.pictures import (
+    axes_of,
+    in_place_of,
+    pictures_of,
+    shape_of_pictures,
+)
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.pictures import axes_of, in_place_of, pictures_of, shape_of_pictures
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_symmetric, range_of_whole, row_axis
+from ridgeline.tools.judge.worker.inputs.values.structure import (
+    has_structural_zeros,
+    is_symmetric,
+    range_of_whole,
+    row_axis,
+)
 
 _LARGE = (1 / 2, 3 / 4)
 """Sides of a picture's first area, of a dimension's places."""

@@ -9,8 +9,8 @@ import torch
 from tests.tools.judge.worker.grading.judged import Judged
 from tests.tools.judge.worker.made import Made, made
 
+from ridgeline.tools.judge.worker.inputs.arrangements.lifts import apart, blocked
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
-from ridgeline.tools.judge.worker.inputs.lifts import apart, blocked
 from ridgeline.tools.records.trial_names import APART, NOMINAL
 
 BLOCKED = "blocked"

@@ -11,10 +11,10 @@ from itertools import pairwise
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.mask_links import links_in_groups
-from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric
-from ridgeline.tools.judge.worker.inputs.symmetry import along_a_line
-from ridgeline.tools.judge.worker.inputs.transforms import rms_of, two_places
+from ridgeline.tools.judge.worker.inputs.arrangements.mask_links import links_in_groups
+from ridgeline.tools.judge.worker.inputs.values.structure import has_structural_zeros, is_binary, is_symmetric
+from ridgeline.tools.judge.worker.inputs.values.symmetry import along_a_line
+from ridgeline.tools.judge.worker.inputs.values.transforms import rms_of, two_places
 
 _ROW_RUNS = (8, 16)  # where there are as many rows
 _COLUMN_RUNS = (2, 4)
