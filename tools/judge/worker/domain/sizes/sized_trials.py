@@ -9,7 +9,6 @@ on this side of it.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
@@ -75,10 +74,6 @@ from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _ROWS_WORSE = 16.0
 """Single rows may be so much worse than a usual trial's: the edge reaches few of them first, and their limits are wide."""
-_LIMIT_S = 3.0
-"""Time for one trial's sizes; after it the largest that was taken so far counts, of `_LEAST_SIZES` at least."""
-_LEAST_SIZES = 6
-"""Sizes of a trial that are looked at however long it takes: they halve 24 steps until one is left."""
 _MOST_CASES = 6
 """Sizes of which a whole case is made at most."""
 _NEAR = 2
@@ -212,12 +207,13 @@ class SizedTrials:
         return self._nothing[kind]
 
     def _largest(self, trial: str) -> int:
-        """Return the most steps at which operands with other last bits move the output about as little as they usually do."""
-        until_s, n_looked_at = time.perf_counter() + _LIMIT_S, 0
+        """Return the most steps at which operands with other last bits move the output about as little as they usually do.
+
+        Seven looks halve the most steps until one is left, however long they take: a busy machine finds the same size.
+        """
         taken, refused = 0, MOST_STEPS[trial] + 1
         steps = MOST_STEPS[trial]
-        while taken + 1 < refused and (n_looked_at < _LEAST_SIZES or time.perf_counter() < until_s):
-            n_looked_at += 1
+        while taken + 1 < refused:
             if self._seen(self._note(trial, steps), lambda: self._looked_at(trial)):
                 refused = steps
             else:

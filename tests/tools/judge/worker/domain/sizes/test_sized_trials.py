@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from types import SimpleNamespace
+import time
 
 import pytest
 import torch
 from tests.tools.judge.worker.made import Made, made, made_of
 
 from ridgeline.tools.judge.worker.domain.sizes.sized_trials import SizedTrials
+from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import SATURATING
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.compare import compare
 from ridgeline.tools.records.trial_names import (
@@ -335,12 +336,21 @@ def test_only_floating_inputs_are_large_and_each_trial_has_its_own() -> None:
     assert float(vectors["last.weight"].abs().max()) < 1
 
 
-def test_a_slow_reference_has_its_largest_sizes_tried_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seven_looks_find_a_size_however_slow_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = dict[str, dict[float, bool]]()
+    look = SizedTrials._looked_at
+
+    def noted(self: SizedTrials, trial: str) -> str:
+        objection = look(self, trial)
+        looks.setdefault(trial, {})[self._source.sizes[trial]] = not objection
+        return objection
+
+    monkeypatch.setattr(SizedTrials, "_looked_at", noted)
     seconds = itertools.count(step=100)
-    timer = SimpleNamespace(perf_counter=lambda: float(next(seconds)))
-    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.sizes.sized_trials.time", timer)
-    monkeypatch.setattr("ridgeline.tools.judge.worker.domain.sizes.sized_trials._LEAST_SIZES", 1)
-    assert LARGE_MATRICES not in large(module(LAYER, FIXED_POINT)), "the first one is beyond the edge"
-    assert LARGE_MATRICES in large(
-        module(f"{LAYER}; self.last = nn.Linear(64, 8)", "return self.last(torch.tanh(self.layer(x)))")
-    )
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(seconds)))
+    large(module(LAYER, FIXED_POINT))
+    sizes = looks[LARGE_MATRICES]
+    assert all(len(found) <= 7 for trial, found in looks.items() if trial not in SATURATING)
+    largest = max(size for size, is_taken in sizes.items() if is_taken)
+    refused = min(size for size, is_taken in sizes.items() if not is_taken)
+    assert refused / largest == pytest.approx(2 ** (1 / 8)), "one step beyond the largest that is taken"
