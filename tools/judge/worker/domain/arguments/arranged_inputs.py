@@ -69,6 +69,10 @@ class ArrangedInputs:
         others = {key: why for key, why in refused.items() if key[1] not in again}
         return others | self._settle_trial(SOLID, again, arrange, beside=taken)
 
+    @functools.cached_property
+    def _usual_spreads(self) -> tuple[float, ...]:
+        return self._book.case(NOMINAL[0]).spreads  # a large case is made each time it is asked for
+
     def _settle_trial(
         self, trial: str, asked: Sequence[int], arrange: _Arrange, *, beside: frozenset[int] = frozenset()
     ) -> dict[tuple[str, int], str]:
@@ -79,7 +83,7 @@ class ArrangedInputs:
             self._source.arrangements.pop(trial, None)
             if chosen or beside:
                 self._source.arrangements[trial] = arrange(chosen)
-                self._book.least_spreads[trial] = self._book.case(NOMINAL[0]).spreads
+                self._book.least_spreads[trial] = self._usual_spreads
 
         def objection_to(part: Sequence[int], taken: frozenset[int]) -> str:
             named = ", ".join(self._names[i] for i in part)
