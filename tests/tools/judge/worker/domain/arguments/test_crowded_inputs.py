@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.tools.judge.worker.inputs.test_crowds import PIXELS, crowded
+from tests.tools.judge.worker.inputs.arrangements.test_crowds import PIXELS, crowded
 from tests.tools.judge.worker.made import Made, made
 
 from ridgeline.tools.records.trial_names import CROWDED, CROWDED_HIGH
