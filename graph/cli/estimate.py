@@ -55,7 +55,7 @@ def search_estimate(search: ResolvedSearch) -> list[str]:
 
 def _refuse_uncovered(search: ResolvedSearch) -> None:
     """Refuse a new search that the offline model alone composes nothing for, as the search itself would."""
-    from ridgeline.graph.cli.outlined import refuse_broken
+    from ridgeline.graph.cli.outlined import refuse_broken, tells_of_wait
     from ridgeline.graph.search.coverage import refuses_uncovered, why_uncovered
     from ridgeline.tools.judge.outline_process import OutlineProcess
 
@@ -63,9 +63,10 @@ def _refuse_uncovered(search: ResolvedSearch) -> None:
     is_asked = refuses_uncovered(search.problem, target.device.kind, composes_alone=search.composes_alone) is not None
     if not is_asked or search.has_begun or search.replay is not None:
         return
-    with OutlineProcess(with_graphs=True) as outlines:
+    given = search.problem.reference_given
+    with OutlineProcess(with_graphs=True, on_wait=tells_of_wait(given)) as outlines:
         found = outlines.outline(target.reference_source, target.tolerance)
-    refuse_broken(found, search.problem.reference_given)
+    refuse_broken(found, given)
     refusal = why_uncovered(target.described(found.description)) if found.description else None
     if refusal is not None:
         raise refusal

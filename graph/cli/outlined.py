@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +78,18 @@ class OutlinedProblem:
             f"  {a.name:<{names}}  {a.role:<{roles}}  {a.dtype}{f' {list(a.shape)}' if a.shape else ''}" for a in args
         ]
         return [*told, f"  keyless: {'yes' if self.refusal is None else f'no, because {_why(self.refusal)}'}"]
+
+
+def tells_of_wait(reference: object) -> Callable[[float], None]:
+    """Return what says on standard error that a reference, named as its user does, is waited for, and how long at most."""
+
+    def tell(left_s: float) -> None:
+        at_latest = time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
+        line = f"{reference}: waiting for the end of its first call, on tensors without values, until {at_latest} at the latest"
+        sys.stderr.write(f"ridgeline: {printable(line)}\n")
+        sys.stderr.flush()
+
+    return tell
 
 
 def outline_problem(outlines: OutlineProcess, spec: ProblemSpec, target: str) -> OutlinedProblem:

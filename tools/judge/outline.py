@@ -27,6 +27,7 @@ class OutlineCode(StrEnum):
     STATE = "state"
     MEMORY = "memory"
     TIME = "time"
+    HUNG = "hung"  # one step of it did not end within `step_limit_s`
     TIGHT = "tight"  # by an estimate judging takes more memory than there is
     VALUES = "values"  # the reference reads values, so no outline can be made
 
@@ -52,6 +53,11 @@ class OutlineRequest(Record):
     memory_bytes: int = MEMORY_BYTES
     with_graph: bool = False
     with_call: bool = False
+
+    @property
+    def step_limit_s(self) -> float:
+        """Return how long one step may take: its import, its model's making, inputs, one forward."""
+        return self.limit_s / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

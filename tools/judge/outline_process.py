@@ -7,6 +7,7 @@ import os
 import select
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
 from typing import IO, Self
@@ -20,6 +21,8 @@ from ridgeline.tools.machine.python_env import clean_environment, python_command
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
+TELL_AFTER_S = 10.0
+"""A wait for one reference of which a person is told: the first one waits for the import of torch too."""
 _LOOK_EVERY_S = 0.25
 _GRACE_S = 120.0  # of the process beyond a reference's limit: the first answer waits for the import of torch
 
@@ -35,15 +38,18 @@ class OutlineProcess:
         with_graphs: bool = False,
         with_calls: bool = False,
         niceness: int = 0,
+        on_wait: Callable[[float], object] = lambda _left_s: None,
     ) -> None:
         """Start the process, which imports torch for seconds; each reference then takes a fraction of one.
 
         `limit_s` and `memory_bytes` hold for each reference; `with_graphs` describes each too, `with_calls` says how it is
-        called; `niceness` is that of nice(1).
+        called; `niceness` is that of nice(1). `on_wait` is called once of a reference that takes long, with the seconds
+        that it may still take.
         """
         self._terms = OutlineRequest(
             source="", limit_s=limit_s, memory_bytes=memory_bytes, with_graph=with_graphs, with_call=with_calls
         )
+        self._on_wait = on_wait
         self._process: GroupProcess[str] = GroupProcess(
             python_command("judge.worker.outline_main", str(os.getpid()), *(["--graphs"] if with_graphs else [])),
             env=clean_environment(os.environ, cache_dir=default_cache_dir())  # as a judge, no key of a provider's
@@ -81,10 +87,14 @@ class OutlineProcess:
 
         The process keeps to the limit itself, unless a process that the reference started stops it again and again.
         """
-        until = time.monotonic() + self._terms.limit_s + _GRACE_S
+        since, is_told = time.monotonic(), False
         while not select.select([answers], [], [], _LOOK_EVERY_S)[0]:
             continue_stopped(self._process.pid)
-            if time.monotonic() > until:
+            waited_s = time.monotonic() - since
+            if waited_s > TELL_AFTER_S and not is_told:
+                is_told = True
+                self._on_wait(self._terms.limit_s)
+            if waited_s > self._terms.limit_s + _GRACE_S:
                 self._process.kill()
                 raise EngineError("the process that outlines references did not answer: it is stopped again and again")
 

@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from ridgeline.graph.cli.outlined import outline_problem, problem_lines, refuse_broken
+from ridgeline.graph.cli.outlined import outline_problem, problem_lines, refuse_broken, tells_of_wait
 from ridgeline.problems.new import new_problem
 from ridgeline.problems.spec import load_problem
 from ridgeline.tools.judge.outline_process import OutlineProcess
@@ -20,7 +20,7 @@ def execute(args: argparse.Namespace) -> int:
     Raises:
         ProblemError: a mistake, also one that only running the reference shows; nothing is written then.
     """
-    with OutlineProcess(with_graphs=True) as outlines:
+    with OutlineProcess(with_graphs=True, on_wait=tells_of_wait(args.reference)) as outlines:
 
         def check(source: str, tolerance: str) -> None:
             refuse_broken(outlines.outline(source, PrecisionClass(tolerance)), args.reference)

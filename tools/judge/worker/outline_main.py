@@ -212,7 +212,7 @@ def _answer(request: OutlineRequest) -> Outline:
         os.close(writing)
         with _ended(child, reading):
             written = _read(reading, request.limit_s)
-        return _understood(written, _end_of(said), _end_of(hang_report), request.limit_s)
+        return _understood(request, written, _end_of(said), _end_of(hang_report))
 
 
 def _end_of(file: IO[bytes]) -> str:
@@ -240,7 +240,7 @@ def _in_child(request: OutlineRequest, writing: int, said: int, hang_report: int
         os.dup2(said, 2)
         _limit_memory(request.memory_bytes)
         warnings.simplefilter("ignore")
-        limit = HangLimit(report_fd=hang_report)
+        limit = HangLimit(seconds=request.step_limit_s, report_fd=hang_report)
         asked = {"with_graph": request.with_graph, "with_call": request.with_call}
         answer = outline(request.source, request.tolerance, **asked, limit=limit)
         with os.fdopen(writing, "wb") as pipe:
@@ -280,15 +280,20 @@ def _own_line(data: bytes) -> bytes | None:
     return answer if is_whole else None
 
 
-def _understood(written: bytes | None, said: str, hang_report: str, limit_s: float) -> Outline:
+def _understood(request: OutlineRequest, written: bytes | None, said: str, hang_report: str) -> Outline:
     answer = _own_line(written or b"")
     if answer is not None:
         with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):  # the reference's, in the same words
             return Outline.from_json(json.loads(answer))
     where = hung_line(hang_report, _FILE)
-    if written is None or where is not None:
-        place = f" ({where})" if where else ""
-        return Outline(code=OutlineCode.TIME, reason=f"not outlined within {limit_s:.0f} s{place}")
+    if where is not None:
+        reason = (
+            f"{where or 'it'} did not end within {request.step_limit_s:.0f} s, even on tensors without values; "
+            "mend an endless loop, or make its sizes smaller"
+        )
+        return Outline(code=OutlineCode.HUNG, reason=reason)
+    if written is None:
+        return Outline(code=OutlineCode.TIME, reason=f"not outlined within {request.limit_s:.0f} s")
     last = said.strip().splitlines()[-1:]
     how = f"; it last said: {last[0]}" if last else ""
     return Outline(code=OutlineCode.RAISED, reason=f"it ended the process that ran it{how}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import shlex
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import pytest
 from tests.graph.cli.command_line import REFERENCE, assert_one_line, ridgeline
 
 from ridgeline.graph import cli
+from ridgeline.graph.cli.commands import new
+from ridgeline.tools.judge import outline_process
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_judge")]
 
@@ -77,3 +81,20 @@ def test_a_reference_that_only_running_shows_to_be_wrong_is_refused_in_one_line_
         not said.out and said.err.count("\n") == 1 and f"{tmp_path / 'reference.py'}: " in said.err and says in said.err
     )
     assert not (tmp_path / "mine").exists()
+
+
+def test_a_reference_that_never_ends_is_waited_for_in_words_and_refused_with_a_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outline_process, "TELL_AFTER_S", 0.0)
+    monkeypatch.setattr(new, "OutlineProcess", functools.partial(outline_process.OutlineProcess, limit_s=4.0))
+    reference = tmp_path / "reference.py"
+    reference.write_text(DOUBLING.replace("return x * 2", "while True: pass"))
+    assert cli.main(["new", "mine", "--from", str(reference), "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    told, refused = said.err.splitlines()
+    assert re.fullmatch(
+        rf"ridgeline: {re.escape(str(reference))}: waiting for .* until \d\d:\d\d:\d\d at the latest", told
+    )
+    assert f"{reference}: line 5 in forward did not end within 2 s" in refused and "mend an endless loop" in refused
+    assert not said.out and not (tmp_path / "mine").exists()
