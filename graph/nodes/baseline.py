@@ -14,6 +14,7 @@ from ridgeline.graph.search.judging.judging import judged_standings
 from ridgeline.graph.search.ranking.elites import ranked_elites
 from ridgeline.graph.search.rounds.seeds import judge_seeds, seed_candidates
 from ridgeline.graph.search.rounds.stop_rules import PYTORCH_AT_FLOOR, outcome_state, ranking_state, tell_stop
+from ridgeline.graph.search.running.leaving import left_at_stop
 from ridgeline.tools.build.entry_match import takes_same_types
 from ridgeline.tools.build.interfaces import entry_declaration
 from ridgeline.tools.engine import BaselineTask, DescribeTask
@@ -37,8 +38,16 @@ BANK_SEEDS = 3
 async def baseline(state: SearchState, context: SearchContext) -> SearchState:
     """Describe and time the reference, judge seeds and bank kernels as round 0; `outcome` is set when nothing is left.
 
-    On an extended search everything is found in the archive and only the stop is lifted.
+    On an extended search everything is found in the archive and only the stop is lifted. A stop leaves what is in flight,
+    which takes minutes before the first kernel of a search.
+
+    Raises:
+        NotBegun: a stop was asked for.
     """
+    return await left_at_stop(_begun(state, context), is_stopping=context.is_stopping)
+
+
+async def _begun(state: SearchState, context: SearchContext) -> SearchState:
     if max_rounds := state.get("max_rounds"):
         await run_whole(context.archive.save_run, RunRecord(max_rounds=max_rounds))
     await _describe(context)
@@ -65,15 +74,13 @@ async def _describe(context: SearchContext) -> None:
 
     A refusal comes before it is set, so that a new search leaves no run folder.
     """
-    described = context.target.described(
-        await context.measure(DescribeTask(problem=context.target), ends_at_stop=False)
-    )
+    described = context.target.described(await context.measure(DescribeTask(problem=context.target)))
     ensure_covered(context, described)
     context.described_target = described
 
 
 async def _baselines(context: SearchContext) -> Baselines:
-    found = await context.measure(BaselineTask(problem=context.described, eager_only=True), ends_at_stop=False)
+    found = await context.measure(BaselineTask(problem=context.described, eager_only=True))
     best = found.best()
     if best is None or best.median_ms is None:
         errors = "; ".join(f"{b.name}: {b.error}" for b in found.entries)

@@ -147,17 +147,16 @@ class SearchContext:
         """Return what the search leaves out."""
         return Ablation.of(self.settings)
 
-    async def measure(self, task: Task[R], *, ends_at_stop: bool = True) -> R:
+    async def measure(self, task: Task[R]) -> R:
         """Return the engine's result of a task.
 
         A step of the graph may take minutes: a stop ends it here, between two measurements. Those that were made are
-        stored. Those that a search begins with do not end at a stop.
+        stored.
 
         Raises:
             NotBegun: a stop was asked for.
         """
-        if ends_at_stop:
-            self.check_stop()
+        self.check_stop()
         return await self.measuring.engine.submit(task)
 
     def check_stop(self) -> None:
