@@ -112,6 +112,11 @@ def ratio_words(ratio: float, interval: Sequence[float] | None, *, unit: str = "
     return f"{ratio:.2f}x{over} ({interval[0]:.2f} to {interval[1]:.2f})" if interval else f"{ratio:.2f}x{over}"
 
 
+def is_open(interval: Sequence[float]) -> bool:
+    """Say whether a ratio's 95 % interval holds 1, so that it leaves open which of the two is the faster one."""
+    return interval[0] <= 1 <= interval[1]
+
+
 def stored_words(stored_on: str | None) -> str:
     """Return "stored, measured on 2026-05-04 10:12" of a figure that is kept from earlier; "" of a fresh one (None)."""
     if stored_on is None:

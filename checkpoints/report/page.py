@@ -221,7 +221,7 @@ def _no_headline(archive: Archive) -> dict[str, str]:
 
 def _headline(best: BestKernel, result: dict[str, Any], certificate: StoredCertificate | None) -> dict[str, str]:
     is_certified = certifies(certificate, best.id)
-    standing = "certified" if is_certified else doubt(best.speedup, certified=False)
+    standing = "certified" if is_certified else doubt(best.speedup, best.speedup_ci95, certified=False)
     if not is_certified and result["state"] not in RESUMABLE:
         standing += f" ({why_uncertified(best, result['state'], failures_of(certificate), replay=result['replay'])})"
     unproven, configuration = unproven_words(best), f"PyTorch's {best_configuration(best.baselines_failed)}"

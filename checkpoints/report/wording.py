@@ -13,7 +13,7 @@ from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.vocabulary import Label, Origin, RunState, Status
-from ridgeline.tools.wording import in_users_words, near_one, ratio_words
+from ridgeline.tools.wording import in_users_words, is_open, near_one, ratio_words
 
 RANKING = "A round's best kernel is the one whose 95 % interval has the highest lower end."
 """The rule by which checkpoints/ranking.py orders kernels, for a reader who sees a higher figure further down."""
@@ -125,11 +125,18 @@ def name_of_place(state: str, *, certified: bool) -> str:
     return "fastest so far" if state in RESUMABLE else "fastest"
 
 
-def doubt(speedup: float | None, *, certified: bool) -> str:
-    """Return the reservations about a kernel of this speedup; none when it is certified."""
+def doubt(speedup: float | None, interval: Sequence[float] | None, *, certified: bool) -> str:
+    """Return the reservations about a kernel of this speedup over eager; none when it is certified.
+
+    "Slower" is said where the whole 95 % interval lies below 1; of a figure below 1 alone no difference is shown.
+    """
     if certified:
         return ""
-    return "slower than PyTorch, not certified" if speedup is not None and speedup < 1 else "not certified"
+    if speedup is None or speedup >= 1:
+        return "not certified"
+    if interval and is_open(interval):
+        return f"no difference from PyTorch is shown: the interval {span_text(interval)} holds 1; not certified"
+    return "slower than PyTorch, not certified"
 
 
 def why_uncertified(
@@ -141,7 +148,8 @@ def why_uncertified(
     if replay and replay["times"]:
         return "its times are replayed, and nothing was measured again"
     if best.speedup is not None and best.speedup <= 1:
-        return "it is not faster than eager PyTorch"
+        is_shown = not (best.speedup_ci95 and is_open(best.speedup_ci95))
+        return "it is not faster than eager PyTorch" if is_shown else "no difference from eager PyTorch is shown"
     if state == RunState.RUNNING:
         return "the search goes on; kernels are certified when its rounds are over"
     if state in RESUMABLE:
@@ -175,7 +183,7 @@ def unproven_words(best: BestKernel) -> str:
     A ratio whose 95 % interval includes 1 leaves open which of the two is the faster one.
     """
     eager, over_seed = best.speedup_ci95, best.speedup_vs_seed_ci95
-    over = ["it"] if best.speedup is not None and eager and eager[0] <= 1 <= eager[1] else []
+    over = ["it"] if best.speedup is not None and eager and is_open(eager) else []
     if best.speedup_vs_seed is not None and over_seed and over_seed[0] <= 1 and best.origin != Origin.SEED:
         figure = interval_words(best.speedup_vs_seed, over_seed)
         if over_seed[1] < 1:

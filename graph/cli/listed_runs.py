@@ -98,7 +98,7 @@ def _best_words(entry: ListedRun) -> str:
     place = name_of_place(entry.state, certified=entry.certified)
     figure = ratio_words(entry.speedup, entry.speedup_ci95, unit="eager")
     doubts = (
-        doubt(entry.speedup, certified=entry.certified),
+        doubt(entry.speedup, entry.speedup_ci95, certified=entry.certified),
         best_of_torch_doubt(entry, f"PyTorch's {best_configuration()}"),
     )
     told = "; ".join(words for words in doubts if words)

@@ -235,7 +235,7 @@ def _title(best: BestKernel) -> str:
 
 
 def _doubt(best: BestKernel, *, certified: bool) -> str:
-    words = doubt(best.speedup, certified=certified)
+    words = doubt(best.speedup, best.speedup_ci95, certified=certified)
     return f" ({words})" if words else ""
 
 

@@ -20,7 +20,7 @@ from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
-from ridgeline.tools.wording import in_users_words, margin_words, medians_words, near_one, whole_numbers_words
+from ridgeline.tools.wording import in_users_words, is_open, margin_words, medians_words, near_one, whole_numbers_words
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -63,13 +63,14 @@ def describe(line: dict[str, Any]) -> str:
     low, high = line["speedup_ci95"]
     notes = [*(label_in_words(label) for label in line["labels"] if label not in _NAMED), *_not_met(line)]
     labels = f" [{'; '.join(notes)}]" if notes else ""
+    unshown = ": no difference is shown" if is_open((low, high)) else ""
     over_best = _over_best(line)
     whole = whole_numbers_words(line["whole_numbers"])
     nearest = line["nearest_limit"]
     figure = FIGURE_WORDS[Measure(nearest["measure"])] if nearest else ""
     margin = margin_words(line["margin"], nearest["trial"], figure) if nearest else ""
     return (
-        f"{line['file']}: ok, {line['speedup']:.2f}x eager (95 % {low:.2f} to {high:.2f}){over_best}, "
+        f"{line['file']}: ok, {line['speedup']:.2f}x eager (95 % {low:.2f} to {high:.2f}{unshown}){over_best}, "
         f"{medians_words(line['median_ms'], line['reference_ms'], line['speedup'])}; "
         f"{line['precision_class']}, error {line['rel_error']:.1e}{f', {margin}' if margin else ''}"
         f"{f'; {whole}' if whole else ''}{labels}"

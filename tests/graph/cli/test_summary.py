@@ -156,6 +156,14 @@ def test_end_calls_no_kernel_a_winner_that_is_not_certified(
     assert not any("winner" in line or "ridgeline ship" in line for line in lines)
 
 
+def test_a_figure_below_1_whose_interval_holds_1_is_no_slower_kernel(tmp_path: Path) -> None:
+    lines = end_of(tmp_path, state="no_gain", certified=False, speedup=0.97, speedup_ci95=[0.91, 1.04])
+    told = "no difference from PyTorch is shown: the interval 0.91 to 1.04 holds 1; not certified"
+    assert f"fastest:  r1i0v0a0: Fuse the two passes ({told})" in lines
+    assert "         not certified: no difference from eager PyTorch is shown" in lines
+    assert not any("slower" in line or "not faster" in line for line in lines)
+
+
 @pytest.mark.parametrize(
     ("state", "origin", "told"),
     [

@@ -65,6 +65,13 @@ def test_evaluate_tells_the_margin_and_its_json_the_figure_and_the_limit() -> No
     assert (nearest["trial"], nearest["draw"], nearest["measure"], nearest["limit"]) == ("shifted", 1, "row", 4e-5)
 
 
+def test_evaluate_says_where_its_interval_shows_no_difference() -> None:
+    assert "ok, 2.00x eager (95 % 1.90 to 2.10), " in describe(evaluation_line("k.cpp", evaluation(RIGHT), None))
+    near = replace(evaluation(RIGHT), timing=replace(TIMING, speedup=0.97, speedup_ci95=(0.91, 1.04)))
+    told = "ok, 0.97x eager (95 % 0.91 to 1.04: no difference is shown), "
+    assert told in describe(evaluation_line("k.cpp", near, None))
+
+
 def test_evaluate_spells_its_labels_out() -> None:
     labels = (Label.BUSY_MACHINE, Label.LAUNCH_BOUND)
     labelled = replace(evaluation(RIGHT), timing=replace(TIMING, labels=labels))
