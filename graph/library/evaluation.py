@@ -79,6 +79,7 @@ class Evaluation:
 
 OnEvaluation = Callable[[Evaluation], None]
 OnWait = Callable[[str], None]
+OnStep = Callable[[str], None]
 
 
 @overload
@@ -90,6 +91,7 @@ def evaluate(  # type: ignore[overload-overlap]  # a text is a sequence of texts
     allow_unsafe: bool = False,
     on_evaluation: OnEvaluation | None = None,
     on_wait: OnWait | None = None,
+    on_step: OnStep | None = None,
 ) -> Evaluation: ...
 
 
@@ -102,6 +104,7 @@ def evaluate(
     allow_unsafe: bool = False,
     on_evaluation: OnEvaluation | None = None,
     on_wait: OnWait | None = None,
+    on_step: OnStep | None = None,
 ) -> list[Evaluation]: ...
 
 
@@ -113,19 +116,23 @@ def evaluate(
     allow_unsafe: bool = False,
     on_evaluation: OnEvaluation | None = None,
     on_wait: OnWait | None = None,
+    on_step: OnStep | None = None,
 ) -> Evaluation | list[Evaluation]:
     """Judge one kernel and return its Evaluation, or several and return a list; blocks, `aevaluate` does not.
 
     A kernel is a file's path or a source: a text with a line break is a source, but for one after a path. A kernel that
     fails is data, not an error, and so is one that the machine failed on (`engine_failed`). `on_evaluation` gets each as
     soon as it is judged; `on_wait` one line of text when another process has the device and this one waits for it, and
-    one when it goes on. An interrupt ends the processes that judge, then raises KeyboardInterrupt.
+    one when it goes on; `on_step` one as each step begins, "timing PyTorch …". An interrupt ends the processes that judge,
+    then raises KeyboardInterrupt.
 
     Raises:
         InputError: invalid input; one line says how to fix it.
         EngineError: the machine failed, whatever the kernel.
     """
-    given = _Given(device=device, allow_unsafe=allow_unsafe, on_evaluation=on_evaluation, on_wait=on_wait)
+    given = _Given(
+        device=device, allow_unsafe=allow_unsafe, on_evaluation=on_evaluation, on_wait=on_wait, on_step=on_step
+    )
     return run_blocking(_judged(problem, kernels, given))
 
 
@@ -139,6 +146,7 @@ async def aevaluate(  # type: ignore[overload-overlap]  # a text is a sequence o
     engine: Engine | None = None,
     on_evaluation: OnEvaluation | None = None,
     on_wait: OnWait | None = None,
+    on_step: OnStep | None = None,
 ) -> Evaluation: ...
 
 
@@ -152,6 +160,7 @@ async def aevaluate(
     engine: Engine | None = None,
     on_evaluation: OnEvaluation | None = None,
     on_wait: OnWait | None = None,
+    on_step: OnStep | None = None,
 ) -> list[Evaluation]: ...
 
 
@@ -164,9 +173,12 @@ async def aevaluate(
     engine: Engine | None = None,
     on_evaluation: OnEvaluation | None = None,
     on_wait: OnWait | None = None,
+    on_step: OnStep | None = None,
 ) -> Evaluation | list[Evaluation]:
     """Judge as `evaluate` does, while the event loop goes on; `engine` replaces the local one and is not closed."""
-    given = _Given(device=device, allow_unsafe=allow_unsafe, on_evaluation=on_evaluation, on_wait=on_wait)
+    given = _Given(
+        device=device, allow_unsafe=allow_unsafe, on_evaluation=on_evaluation, on_wait=on_wait, on_step=on_step
+    )
     return await _judged(problem, kernels, given, engine)
 
 
@@ -178,6 +190,7 @@ class _Given:
     allow_unsafe: bool
     on_evaluation: OnEvaluation | None
     on_wait: OnWait | None
+    on_step: OnStep | None
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -201,7 +214,7 @@ async def _judged(
             opened = open_engine(given.device, allow_unsafe=given.allow_unsafe, on_wait=wait_listener(given.on_wait))
             engine = await stack.enter_async_context(opened)
         stack.enter_context(users_reference(spec, target.device.kind.value))
-        async for each in evaluate_files(engine, target, sources):
+        async for each in evaluate_files(engine, target, sources, on_step=given.on_step):
             judged.append(Evaluation.of_line(each.to_json()))
             if given.on_evaluation is not None:
                 given.on_evaluation(judged[-1])

@@ -23,7 +23,7 @@ from ridgeline.tools.engines.steps import Measured, take_further, take_steps
 from ridgeline.tools.errors import EngineError, ProblemError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.baselines import Baselines
-from ridgeline.tools.records.results import Evaluation
+from ridgeline.tools.records.results import Build, Evaluation
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
 from ridgeline.tools.wording import counted, option
 
@@ -77,12 +77,16 @@ def read_sources(files: Sequence[Path], language: str) -> list[tuple[Path, str]]
 
 
 async def evaluate_files(
-    engine: Engine, target: Target, sources: Sequence[tuple[Path, str]]
+    engine: Engine,
+    target: Target,
+    sources: Sequence[tuple[Path, str]],
+    *,
+    on_step: Callable[[str], object] | None = None,
 ) -> AsyncIterator[JudgedFile]:
     """Judge each source as the search would; each evaluation comes when it is done, in the order of `sources`.
 
     All are compiled first. PyTorch is timed, which takes half a minute or more, only once there is a right kernel to compare
-    it with: what is wrong with the kernels before that is told at once.
+    it with: what is wrong with the kernels before that is told at once. `on_step` gets one line as each step begins.
 
     An engine that fails on one file leaves that file unjudged (`engine_failed`), and the next one is judged, where the
     problem can still be described: a judge that starts no more fails all of them.
@@ -91,20 +95,30 @@ async def evaluate_files(
         InputError: the problem cannot be judged, or the machine not be used: a full disk, a device that is gone.
         EngineError: the problem could not be described, or PyTorch not be timed.
     """
+    tell = on_step or (lambda _: None)
+    tell("describing the reference")
     described = target.described(await engine.submit(DescribeTask(problem=target)))
     ids = _ids([file for file, _ in sources])
     candidates = [
         given_kernel(id_, source, described, origin=Origin.FILE) for id_, (_, source) in zip(ids, sources, strict=True)
     ]
+    tell(f"building {counted(len(candidates), 'kernel')}")
     compiles = (CompileTask(problem=described, candidate=candidate) for candidate in candidates)
     built = await asyncio.gather(*(_timed(_further(task, engine.submit)) for task in compiles))
     baselines: Baselines | None = None
     for (file, _), candidate, (build, build_s) in zip(sources, candidates, built, strict=True):
+        if isinstance(build, Build) and build.status is Status.OK:
+            tell(f"verifying {file}")
         begin = partial(take_steps, engine, described, candidate, purpose=Purpose.EVALUATE, upto="verify")
         taken, verify_s = await _timed(_further(build, begin))
         is_right = isinstance(taken, Measured) and not taken.is_over
         if is_right and baselines is None:
+            tell(
+                "timing PyTorch in each of its configurations, which takes half a minute or more where no times are stored"
+            )
             baselines = await engine.submit(BaselineTask(problem=described))
+        if is_right:
+            tell(f"timing {file} in turns with eager PyTorch")
         end, benchmark_s = await _timed(_further(taken, partial(take_further, engine, described, candidate)))
         total_s = build_s + verify_s + benchmark_s
         if isinstance(end, EngineError):

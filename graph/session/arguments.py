@@ -121,7 +121,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "uncertified": (bool, "True or False"),
     "any_cpu": (bool, "True or False"),
     "kernels": (Kernel | Sequence[Kernel], "the path of a kernel, its source, or several"),
-    **dict.fromkeys(("on_event", "on_evaluation", "on_wait"), (Callable[..., Any] | None, "a function")),
+    **dict.fromkeys(("on_event", "on_evaluation", "on_wait", "on_step"), (Callable[..., Any] | None, "a function")),
 }
 """The type and the words of each argument; no value is converted but a text to a path."""
 

@@ -6,6 +6,8 @@ import argparse
 import json
 import math
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from ridgeline.checkpoints.report.wording import label_in_words
 from ridgeline.graph.cli import EXIT_INTERNAL, EXIT_OK
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.request import PROBLEM_SUFFIXES
+from ridgeline.graph.cli.view.figures import format_seconds
 from ridgeline.graph.library.evaluation import Evaluation, evaluate
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
@@ -27,7 +30,7 @@ def execute(args: argparse.Namespace) -> int:
     """Print each file's verdict as it comes, as one JSON line with `--json`; 0 whatever the verdicts, 1 where one is missing.
 
     A file that the machine failed on, or was too busy for, has none: its line says why, and where there are several files
-    a last line on stderr names all such ones.
+    a last line on stderr names all such ones. Where stderr is a terminal, it shows each step as it begins.
     """
     console = make_console()
     unjudged: list[str] = []
@@ -50,10 +53,29 @@ def execute(args: argparse.Namespace) -> int:
     if swapped is not None:
         raise ProblemError(f"{swapped}: the problem comes first, then the kernels")
     unsafe = args.unsafe_no_sandbox
-    evaluate(args.problem, files, device=args.device, allow_unsafe=unsafe, on_evaluation=show, on_wait=tell)
+    evaluate(
+        args.problem,
+        files,
+        device=args.device,
+        allow_unsafe=unsafe,
+        on_evaluation=show,
+        on_wait=tell,
+        on_step=_step_teller() if sys.stderr.isatty() else None,
+    )
     if unjudged and len(files) > 1:
         tell(f"not judged: {', '.join(unjudged)}; the line of each says why")
     return EXIT_INTERNAL if unjudged else EXIT_OK
+
+
+def _step_teller() -> Callable[[str], None]:
+    """Return what shows a step on stderr, with the time since this call, as a search without a board does."""
+    since = time.monotonic()
+
+    def tell(text: str) -> None:
+        sys.stderr.write(f"[{format_seconds(time.monotonic() - since):>7}] {printable(text)}\n")
+        sys.stderr.flush()
+
+    return tell
 
 
 def describe(line: dict[str, Any]) -> str:

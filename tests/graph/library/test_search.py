@@ -122,6 +122,21 @@ async def test_evaluate_returns_one_line_for_each_file(tmp_path: Path) -> None:
     json.dumps([line.to_dict() for line in lines])
 
 
+async def test_evaluate_tells_each_step_as_it_begins_and_what_does_not_build_is_not_verified(tmp_path: Path) -> None:
+    problem = write_problem(tmp_path / "problem")
+    good, wrong, broken = write_kernels(tmp_path, "speed 2.0", "fails verify", "fails compile")
+    steps: list[str] = []
+    await aevaluate(problem, [good, wrong, broken], engine=MemoryEngine(), on_step=steps.append)
+    assert [step.partition(",")[0] for step in steps] == [
+        "describing the reference",
+        "building 3 kernels",
+        f"verifying {good}",
+        "timing PyTorch in each of its configurations",
+        f"timing {good} in turns with eager PyTorch",
+        f"verifying {wrong}",
+    ]
+
+
 async def test_evaluate_refuses_a_file_of_another_language(tmp_path: Path) -> None:
     problem = write_problem(tmp_path / "problem")
     file = tmp_path / "kernel.cu"

@@ -161,6 +161,21 @@ def test_evaluate_exits_with_one_where_the_machine_failed_on_a_file_and_names_it
     assert err == (f"ridgeline: not judged: {unjudged}; the line of each says why\n" if unjudged else "")
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_evaluate_shows_its_steps_on_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, is_terminal: bool
+) -> None:
+    def evaluate(*_: object, on_step: Callable[[str], None] | None, **__: object) -> None:
+        if on_step is not None:
+            on_step("timing PyTorch")
+
+    monkeypatch.setattr("ridgeline.graph.cli.commands.evaluate.evaluate", evaluate)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    args = argparse.Namespace(problem="p", files=["k.cpp"], json=True, device="cpu", unsafe_no_sandbox=False)
+    assert execute(args) == EXIT_OK
+    assert capsys.readouterr() == ("", "[     0s] timing PyTorch\n" if is_terminal else "")
+
+
 def test_missing_problem_file_gets_one_line(tmp_path: Path) -> None:
     assert_one_line(ridgeline("run", "absent.yaml", cwd=tmp_path), "absent.yaml")
     assert_one_line(ridgeline("evaluate", "absent.yaml", "x.cpp", cwd=tmp_path), "absent.yaml")
