@@ -15,6 +15,7 @@ from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.graph.cli.estimate import search_estimate, tariffs_of
+from ridgeline.graph.cli.request import home_warning
 from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line
 from ridgeline.graph.cli.view.board import Board
 from ridgeline.graph.cli.view.progress import LiveView, PlainView, View
@@ -82,7 +83,7 @@ def run_shown(
         BrokenPipeError: the reader of the output went away; the search is stopped at once, and can be resumed.
     """
     _announce(console, search)
-    for warning in warnings:
+    for warning in [*warnings, *home_warning(search)]:
         _print(console, warning)
     board = Board(
         problem=search.problem.name, device=search.device, models=search.model_names, replays_times=search.replays_times

@@ -14,6 +14,7 @@ from ridgeline.graph.session.options import RUNS, SearchRequest
 from ridgeline.graph.session.replaying import find_recording, runs_foreign_reference
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import RunError
+from ridgeline.tools.machine.places import home_dir, why_unwritable
 
 if TYPE_CHECKING:
     from ridgeline.graph.session.options import ResolvedSearch
@@ -123,6 +124,15 @@ def reference_warning(search: ResolvedSearch) -> list[str]:
     if replay is None or not runs_foreign_reference(search.problem, search.target, replays_times=replays_times):
         return []
     return [f"warning: {replay.path}: its reference is none that ships: it is run as you, outside of any sandbox"]
+
+
+def home_warning(search: ResolvedSearch) -> list[str]:
+    """Return a warning before a search that goes on without the user's own seed bank, since nothing can be kept there."""
+    home = home_dir()
+    if search.bank != own_bank() or not (why := why_unwritable(home)):
+        return []
+    lost = "this search takes no kernels of earlier ones, and keeps none for later ones"
+    return [f"warning: {home} cannot be written ({why}): {lost}; set RIDGELINE_HOME to a folder of yours"]
 
 
 def _said(value: object) -> object:

@@ -94,14 +94,19 @@ def check_machine(device: str, *, allow_unsafe: bool = False) -> None:
     """Refuse a machine on which no kernel can be built or run.
 
     Raises:
-        DeviceError: the machine has no compiler for the device.
+        DeviceError: the machine has no compiler for the device, or its locks' folder cannot be used.
+        StorageError: the build cache is not writable.
         SandboxError: no sandbox works here.
     """
+    from ridgeline.tools.build.cache import check_writable
     from ridgeline.tools.build.toolchain import toolchain_for
     from ridgeline.tools.machine.devices import detect_device
+    from ridgeline.tools.machine.places import default_cache_dir, lock_dir
     from ridgeline.tools.sandbox.sandbox import probe_sandbox
 
     toolchain_for(detect_device(device))
+    check_writable(default_cache_dir())
+    lock_dir()
     probe_sandbox(allow_unsafe=allow_unsafe)
 
 

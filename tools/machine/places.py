@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from ridgeline.tools.machine.whole_files import remove_leftovers, whole_file
 _LOCK_FOLDERS = (Path("/run/lock/ridgeline"), Path("/tmp/ridgeline-locks"))  # noqa: S108  every user finds the same folder, $TMPDIR or not
 _FOLDER_PATIENCE_S = 1.0  # between another process's mkdir and chmod
 _FIRST_POLL_S = 0.001
+_TRIED_BYTES = 1 << 16  # a full disk makes an empty file all the same
 
 
 def home_dir() -> Path:
@@ -36,6 +38,17 @@ def default_cache_dir() -> Path:
     """
     default = site_cache_path if os.geteuid() == 0 else user_cache_path
     return _chosen("RIDGELINE_CACHE_DIR") or default("ridgeline").absolute()
+
+
+def why_unwritable(folder: Path) -> str:
+    """Return why nothing can be kept in a folder of this process's own, which is made; "" where something can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_TRIED_BYTES))
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""
 
 
 def lock_dir() -> Path:

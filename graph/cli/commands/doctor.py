@@ -20,7 +20,7 @@ from ridgeline.tools.build.toolchain import installed_version, toolchain_for
 from ridgeline.tools.errors import DeviceError, RidgelineError
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.gpu_state import GpuMonitor
-from ridgeline.tools.machine.places import default_cache_dir
+from ridgeline.tools.machine.places import default_cache_dir, home_dir, lock_dir, why_unwritable
 from ridgeline.tools.machine.python_env import python_path
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
@@ -208,17 +208,31 @@ def _keys() -> Iterator[Check]:
 
 
 def _folders() -> Iterator[Check]:
-    folder = default_cache_dir()
+    home, cache = home_dir(), default_cache_dir()
+    why = why_unwritable(home)
+    yield Check(
+        item="home",
+        is_fine=not why,
+        detail=f"{home}: {why}; a search neither takes nor keeps kernels there" if why else str(home),
+        remedy="set RIDGELINE_HOME to a folder of yours" if why else "",
+        is_needed=False,
+    )
+    yield _cache(cache)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(folder).free
-    except OSError as error:
+        yield Check(item="locks", is_fine=True, detail=str(lock_dir()))
+    except DeviceError as error:
+        fault, _, remedy = str(error).partition(": ")
+        yield Check(item="locks", is_fine=False, detail=fault, remedy=remedy)
+
+
+def _cache(folder: Path) -> Check:
+    if why := why_unwritable(folder):
         remedy = "set RIDGELINE_CACHE_DIR to a folder of yours"
-        yield Check(item="build cache", is_fine=False, detail=f"{folder}: {error.strerror}", remedy=remedy)
-        return
-    is_fine = os.access(folder, os.W_OK) and free >= LOW_DISK_BYTES
+        return Check(item="build cache", is_fine=False, detail=f"{folder}: {why}", remedy=remedy)
+    free = shutil.disk_usage(folder).free
+    is_fine = free >= LOW_DISK_BYTES
     remedy = "" if is_fine else "free some space (ridgeline clean --cache), or set RIDGELINE_CACHE_DIR elsewhere"
-    yield Check(item="build cache", is_fine=is_fine, detail=f"{folder}, {free >> 30} GiB free", remedy=remedy)
+    return Check(item="build cache", is_fine=is_fine, detail=f"{folder}, {free >> 30} GiB free", remedy=remedy)
 
 
 LOOKS: tuple[Callable[[], Iterator[Check]], ...] = (_python, _compilers, _devices, _sandbox, _keys, _folders)

@@ -38,6 +38,21 @@ def test_doctor_explains_the_tier_and_how_to_reach_a_better_one(tmp_path: Path) 
     assert (sandbox["detail"] + sandbox["remedy"]).count("bubblewrap not installed") == 1
 
 
+def test_doctor_tries_the_folders_and_names_the_variable_of_one_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folders = {"home": "RIDGELINE_HOME", "build cache": "RIDGELINE_CACHE_DIR", "locks": "RIDGELINE_LOCK_DIR"}
+    given = {variable: str(tmp_path / variable) for variable in folders.values()}
+    found = {f["item"]: f for f in json.loads(ridgeline("doctor", "--json", **given).stdout)["findings"]}
+    assert all(found[item]["ok"] and given[variable] in found[item]["detail"] for item, variable in folders.items())
+    given = dict.fromkeys(given, str(tmp_path / "file" / "folder"))
+    done = ridgeline("doctor", "--json", **given)
+    found = {f["item"]: f for f in json.loads(done.stdout)["findings"]}
+    for item, variable in folders.items():
+        assert not found[item]["ok"]
+        assert given[variable] in found[item]["detail"] and f"set {variable} to " in found[item]["remedy"]
+    assert done.returncode == 2
+
+
 def test_doctor_never_prints_a_key() -> None:
     done = ridgeline("doctor", OPENAI_API_KEY="sk-this-is-secret")
     assert "sk-this-is-secret" not in done.stdout + done.stderr

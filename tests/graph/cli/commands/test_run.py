@@ -149,6 +149,28 @@ def test_reference_that_raises_gets_one_line_and_leaves_no_run(problem: Path) ->
     assert_one_line(ridgeline("run", str(problem), "--resume", cwd=problem.parent), "no unfinished run")
 
 
+@pytest.mark.parametrize("variable", ["RIDGELINE_CACHE_DIR", "RIDGELINE_LOCK_DIR"])
+def test_a_folder_of_ridgelines_own_that_cannot_be_written_is_refused_before_anything_begins(
+    problem: Path, variable: str
+) -> None:
+    (problem.parent / "file").touch()
+    folder = str(problem.parent / "file" / "folder")
+    done = ridgeline("run", str(problem), "--plain", cwd=problem.parent, **{variable: folder})
+    assert_one_line(done, folder, f"set {variable} to ")
+    assert not done.stdout and not (problem.parent / "runs").exists()
+
+
+def test_a_home_that_cannot_be_written_is_told_with_its_variable_before_the_search_begins(problem: Path) -> None:
+    (problem.parent / "file").touch()
+    (problem.parent / "reference.py").write_text(REFERENCE.replace("torch.softmax(x, dim=-1)", "x / (1 // 0)"))
+    home = str(problem.parent / "file" / "home")
+    told = f"warning: {home} cannot be written (not a directory): this search takes no kernels of earlier ones"
+    for words, is_told in ((), True), (("--bank", "none"), False):
+        done = ridgeline("run", str(problem), "--plain", *words, cwd=problem.parent, RIDGELINE_HOME=home)
+        assert (told in done.stdout and "set RIDGELINE_HOME to a folder of yours" in done.stdout) == is_told, done
+        assert_one_line(done, "ZeroDivisionError")
+
+
 def test_zero_rounds_get_exit_code_two(problem: Path) -> None:
     done = ridgeline("run", str(problem), "--rounds", "0", cwd=problem.parent)
     assert done.returncode == 2
