@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
@@ -12,6 +13,7 @@ from pydantic_core import ErrorDetails
 from ridgeline.problems import names
 from ridgeline.problems.files import LONGEST_SHOWN, as_name, as_words
 from ridgeline.problems.syntax import DTYPE_NAMES
+from ridgeline.tools.errors import ProblemError
 
 _PLAIN_TYPES = {
     "string_type": "text",
@@ -44,23 +46,76 @@ _MEANT = {
 def explain_mistake(
     errors: Sequence[ErrorDetails], root: type[BaseModel], sections: Mapping[str, type[BaseModel]]
 ) -> str:
-    """Return "field: what is wrong; the remedy" for the mistake most worth mending first.
+    """Return "field: what is wrong; the remedy", of several mistakes all, each with a number.
+
+    An unknown key comes first: it is usually a required one, misspelt, whose absence is then no mistake of its own.
 
     Args:
         errors: what pydantic found, in its order.
         root: the model of the whole file.
         sections: the models of its nested parts, by the top-level key they are under.
     """
-    # An unknown key first: it is usually a required one, misspelt, and then the missing one is its consequence.
-    error = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
+    unknown = [error for error in errors if error["type"] == _UNKNOWN]
+    meant = {(*error["loc"][:-1], *_near(error, _known_keys(error, root, sections))[:1]) for error in unknown}
+    others = [e for e in errors if e["type"] != _UNKNOWN and not (e["type"] == "missing" and e["loc"] in meant)]
+    return told_together([_explained(error, root, sections) for error in [*unknown, *others]])
+
+
+def told_together(mistakes: Sequence[str]) -> str:
+    """Return mistakes in one line, each once: one as it is, several with their number."""
+    each = list(dict.fromkeys(mistakes))
+    if len(each) == 1:
+        return each[0]
+    numbered = [f"({number}) {mistake}" for number, mistake in enumerate(each[:_TOLD], 1)]
+    more = [f"and {len(each) - _TOLD} more"] if len(each) > _TOLD else []
+    return f"{len(each)} mistakes: {', '.join([*numbered, *more])}"
+
+
+def refuse_together(given: Path, looks: Iterable[Callable[[], object]]) -> None:
+    """Take all looks at what a problem file names.
+
+    Raises:
+        ProblemError: the mistakes that they found, told together.
+    """
+    faults: list[ProblemError] = []
+    for look in looks:
+        try:
+            look()
+        except ProblemError as error:
+            faults.append(error)
+    told = list(dict.fromkeys(map(str, faults)))
+    if len(told) > 1:
+        raise ProblemError(f"{given}: {told_together([each.removeprefix(f'{given}: ') for each in told])}")
+    if faults:
+        raise faults[0]
+
+
+_UNKNOWN = "extra_forbidden"
+_TOLD = 20
+"""Mistakes that one line tells; a list of many wrong entries has one for each."""
+
+
+def _explained(error: ErrorDetails, root: type[BaseModel], sections: Mapping[str, type[BaseModel]]) -> str:
     place = error["loc"]
     if error["type"] == "literal_error" and isinstance(place[-1], int):
         place = place[:-1]  # a word of a list, which the message repeats: its number helps nobody
     field = ".".join(as_name(str(part)) for part in place if part != "[key]") or "problem"
-    if error["type"] == "extra_forbidden":
-        section = sections.get(str(error["loc"][0]), root) if len(error["loc"]) > 1 else root
-        return f"{field}: {_unknown_key(str(error['loc'][-1]), list(section.model_fields))}"
+    if error["type"] == _UNKNOWN:
+        known = _known_keys(error, root, sections)
+        near = _near(error, known)
+        return f"{field}: unknown key; " + (f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}")
     return f"{field}: {_remedy(error)}"
+
+
+def _known_keys(error: ErrorDetails, root: type[BaseModel], sections: Mapping[str, type[BaseModel]]) -> list[str]:
+    """Return the keys that are known where an unknown one stands."""
+    section = sections.get(str(error["loc"][0]), root) if len(error["loc"]) > 1 else root
+    return list(section.model_fields)
+
+
+def _near(error: ErrorDetails, known: Sequence[str]) -> list[str]:
+    """Return the key that an unknown one probably means, if any."""
+    return get_close_matches(str(error["loc"][-1]), known, n=1, cutoff=0.5)
 
 
 def _remedy(error: ErrorDetails) -> str:
@@ -89,8 +144,3 @@ def _remedy(error: ErrorDetails) -> str:
         return f"must be {_PLAIN_TYPES[kind]}, got {as_words(given)}"
     message = error["msg"].removeprefix("Input ").replace("should", "must", 1)
     return f"{message[0].lower()}{message[1:]}, got {as_words(given)}"
-
-
-def _unknown_key(key: str, known: Sequence[str]) -> str:
-    close = get_close_matches(key, known, n=1, cutoff=0.5)
-    return "unknown key; " + (f"did you mean `{close[0]}`?" if close else f"known are {', '.join(known)}")

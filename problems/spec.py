@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -17,7 +18,7 @@ from ridgeline.problems import names
 from ridgeline.problems.files import ProblemPlace, as_words, read_text, read_yaml
 from ridgeline.problems.kernel_files import MODULE_SUFFIX, SOURCE_SUFFIX, matching_kernels, named_kernel, refuse_source
 from ridgeline.problems.limits import MOST
-from ridgeline.problems.mistakes import explain_mistake
+from ridgeline.problems.mistakes import explain_mistake, refuse_together
 from ridgeline.problems.model_calls import CallSettings, PriceSettings, Section
 from ridgeline.problems.numbers import Version
 from ridgeline.problems.syntax import names_float64, parse_reference, substitute_sizes
@@ -302,7 +303,7 @@ def load_problem(path: Path) -> ProblemSpec:
     """Return the checked problem: every field, the reference's parts, each target's sizes, each seed glob.
 
     Raises:
-        ProblemError: one line that names file, field and remedy; the first mistake, unknown keys before others.
+        ProblemError: one line that names the file, and of each mistake field and remedy.
     """
     if path.is_dir():
         path = path / FILE_NAME
@@ -315,10 +316,8 @@ def load_problem(path: Path) -> ProblemSpec:
 
 def _with_files(spec: ProblemSpec, path: Path) -> ProblemSpec:
     """Return the problem once the files that it names are checked."""
-    for kind in spec.targets:
-        spec.reference_source(kind)
-        spec.seed_sources(kind)
-        spec.reference_kernels(kind)
+    looks = (spec.reference_source, spec.seed_sources, spec.reference_kernels)
+    refuse_together(spec.given, [partial(look, kind) for kind in spec.targets for look in looks])
     return _with_own_tolerance(spec).with_absolute_path()
 
 

@@ -165,3 +165,40 @@ def test_a_section_that_a_program_makes_is_refused_in_one_line(
     assert str(told.value) == says
     with pytest.raises(ValidationError):  # a whole file's mistake keeps its place
         section.model_validate(given)
+
+
+def refusal(folder: Path, text: str) -> str:
+    """Return what is said of a problem.yaml beside a whole reference, without its path in front."""
+    (folder / "reference.py").write_text(REFERENCE)
+    (folder / "problem.yaml").write_text(text)
+    with pytest.raises(ProblemError) as refused:
+        load_problem(folder)
+    return str(refused.value).removeprefix(f"{folder / 'problem.yaml'}: ")
+
+
+def test_all_mistakes_of_a_file_are_told_at_once_each_with_its_key(tmp_path: Path) -> None:
+    said = refusal(
+        tmp_path,
+        "name: mine\nreference: reference.py\nseeds: foo.cpp\nsearhc: {}\nsearch: {rounds: many}\nbudget: {usd: -1}\n",
+    )
+    assert said == (
+        "4 mistakes: (1) searhc: unknown key; did you mean `search`?, (2) seeds: must be a list: write [foo.cpp], "
+        "(3) search.rounds: must be a whole number, got 'many', (4) budget.usd: must be greater than 0, got -1"
+    )
+
+
+def test_a_misspelt_required_key_is_one_mistake(tmp_path: Path) -> None:
+    said = refusal(tmp_path, "name: mine\nrefrence: reference.py\n")
+    assert said == "refrence: unknown key; did you mean `reference`?"
+
+
+def test_mistakes_in_what_a_file_names_are_told_at_once_each_once(tmp_path: Path) -> None:
+    sizes = "targets: {cpu: {sizes: {COLS: 3}}, cuda: {}}"
+    said = refusal(tmp_path, f"name: mine\nreference: reference.py\nseeds: ['no*.cpp']\n{sizes}\n")
+    assert said.startswith("2 mistakes: (1) targets.cpu.sizes: the reference assigns no `COLS`")
+    assert said.count("`no*.cpp` matches no file") == 1 and ", (2) seeds: " in said
+
+
+def test_of_many_mistakes_the_first_and_their_number_are_told(tmp_path: Path) -> None:
+    said = refusal(tmp_path, f"name: mine\nreference: reference.py\nideas: {list(range(30))}\n")
+    assert said.startswith("30 mistakes: (1) ideas.0: ") and said.endswith(", and 10 more")
