@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.bank import own_bank
+from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.runs.folders import UNFINISHED, find_run
 from ridgeline.graph.session.options import RUNS, SearchRequest
 from ridgeline.graph.session.replaying import find_recording, runs_foreign_reference
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.errors import RunError
+from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.machine.places import home_dir, why_unwritable
 
 if TYPE_CHECKING:
@@ -127,12 +127,20 @@ def reference_warning(search: ResolvedSearch) -> list[str]:
 
 
 def home_warning(search: ResolvedSearch) -> list[str]:
-    """Return a warning before a search that goes on without the user's own seed bank, since nothing can be kept there."""
+    """Return a warning before a search that goes on without the user's own seed bank, since that cannot be used."""
     home = home_dir()
-    if search.bank != own_bank() or not (why := why_unwritable(home)):
+    if search.bank != own_bank():
         return []
-    lost = "this search takes no kernels of earlier ones, and keeps none for later ones"
-    return [f"warning: {home} cannot be written ({why}): {lost}; set RIDGELINE_HOME to a folder of yours"]
+    if why := why_unwritable(home):
+        return [f"warning: {home} cannot be written ({why}): {_NO_BANK}; set RIDGELINE_HOME to a folder of yours"]
+    try:
+        Bank.check_openable(search.bank)
+    except StorageError as error:
+        return [f"warning: {error}; {_NO_BANK}"]
+    return []
+
+
+_NO_BANK = "this search takes no kernels of earlier ones, and keeps none for later ones"
 
 
 def _said(value: object) -> object:

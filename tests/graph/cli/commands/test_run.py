@@ -17,6 +17,7 @@ from tests.graph.programs import ended, started
 from tests.warm_python import WarmProgram
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.bank import Bank
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph import cli
 
@@ -169,6 +170,18 @@ def test_a_home_that_cannot_be_written_is_told_with_its_variable_before_the_sear
         done = ridgeline("run", str(problem), "--plain", *words, cwd=problem.parent, RIDGELINE_HOME=home)
         assert (told in done.stdout and "set RIDGELINE_HOME to a folder of yours" in done.stdout) == is_told, done
         assert_one_line(done, "ZeroDivisionError")
+
+
+def test_an_own_bank_that_is_damaged_is_told_before_the_search_begins(problem: Path) -> None:
+    (problem.parent / "reference.py").write_text(REFERENCE.replace("torch.softmax(x, dim=-1)", "x / (1 // 0)"))
+    bank = problem.parent / "home" / "bank.sqlite"
+    Bank.open(bank).close()
+    whole = bank.read_bytes()
+    for content, is_told in ((whole, False), (whole[: len(whole) // 2], True)):
+        bank.write_bytes(content)
+        done = ridgeline("run", str(problem), "--plain", cwd=problem.parent, RIDGELINE_HOME=str(bank.parent))
+        told = f"warning: {bank}: the database is damaged ("
+        assert (told in done.stdout and "this search takes no kernels of earlier ones" in done.stdout) == is_told, done
 
 
 def test_zero_rounds_get_exit_code_two(problem: Path) -> None:
