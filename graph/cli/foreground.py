@@ -21,6 +21,7 @@ from ridgeline.graph.cli.view.board import Board
 from ridgeline.graph.cli.view.progress import LiveView, PlainView, View
 from ridgeline.graph.cli.view.recalled import recall
 from ridgeline.graph.session.session import run_resolved
+from ridgeline.tools.errors import EngineError, StorageError
 from ridgeline.tools.machine.logs import logger_of
 
 if TYPE_CHECKING:
@@ -95,11 +96,23 @@ def run_shown(
         view = _view(board, console, is_plain=is_plain)
         stack.callback(view.close)
         early = stack.enter_context(_noted_signals())
-        result = asyncio.run(_run(search, view, stop, early))
+        with _resumption_told(console, search.run_dir):
+            result = asyncio.run(_run(search, view, stop, early))
         board.settle(ending(result.state, result.reason) if result else AT_ONCE, result.best if result else None)
     for line in closing_lines(result, search.budget) if result else _cut_short_lines(search.run_dir):
         _print(console, line)
     return result, stop
+
+
+@contextmanager
+def _resumption_told(console: Console, run_dir: Path) -> Iterator[None]:
+    """Say how the search goes on where the machine ends it: a disk that is full, a judge that died."""
+    try:
+        yield
+    except (EngineError, StorageError):
+        if (run_dir / FILE_NAME).is_file():
+            _print(console, f"what had ended is stored; once that is mended, resume:  {resume_command(run_dir)}")
+        raise
 
 
 @contextmanager

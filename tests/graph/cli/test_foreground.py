@@ -20,12 +20,15 @@ from pathlib import Path
 import ridgeline.graph.session.machine as machine
 import ridgeline.graph.session.beginning as beginning
 from ridgeline.graph.cli import main
+from ridgeline.tools.errors import StorageError
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 
 class Engine(MemoryEngine):
     async def submit(self, task):
+        if type(task).__name__ == "BenchmarkTask" and Path("full").exists():
+            raise StorageError("archive.sqlite: the disk is full; free some space and try again")
         while type(task).__name__ == "VerifyTask" and task.candidate.id.startswith("r") and not Path("go").exists():
             await asyncio.sleep(0.01)
         return await super().submit(task)
@@ -71,3 +74,23 @@ def test_a_reader_that_goes_away_stops_the_search_which_can_be_resumed(tmp_path:
     assert (resumed.returncode, said) == (0, "")
     assert "skipped, because it is stored: " in out
     assert state_of(tmp_path / "run") == "finished"
+
+
+def test_a_search_that_a_full_disk_ends_says_how_it_goes_on(tmp_path: Path) -> None:
+    write_problem(tmp_path / "problem", search={"rounds": 1, "ideas": 1, "implementations": 1, "tune_trials": 0})
+    (tmp_path / "full").touch()
+    with started(tmp_path, "problem", "--bank", "none", "--run-dir", "run") as ended:
+        (tmp_path / "go").touch()
+        out, said = ended.communicate(timeout=60)
+    assert (ended.returncode, said) == (
+        2,
+        "ridgeline: archive.sqlite: the disk is full; free some space and try again\n",
+    )
+    last = out.splitlines()[-1]
+    assert last.startswith("what had ended is stored; once that is mended, resume: ")
+    assert last.endswith(f"run --resume {tmp_path / 'run'}")
+    (tmp_path / "full").unlink()
+    with started(tmp_path, "--bank", "none", "--resume", "run") as resumed:
+        out, said = resumed.communicate(timeout=60)
+    assert (resumed.returncode, said) == (0, "")
+    assert state_of(tmp_path / "run") in ("finished", "stalled", "no_gain")
