@@ -78,7 +78,7 @@ class EvaluatorProcess:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await _gone(process)
 
     async def close(self) -> None:
         """Close the evaluator's input, at which it ends by itself; end it when it takes longer than the grace period.
@@ -120,6 +120,25 @@ class EvaluatorProcess:
     def _expect_open(self) -> None:
         if self._is_closed:
             raise EngineError("the engine is closed")
+
+
+async def _gone(process: asyncio.subprocess.Process) -> None:
+    """Wait until a killed process is gone; a cancellation meanwhile is raised then, or after a grace period.
+
+    The second of two cancellations would leave it behind for a loop that is closed by then, which asyncio prints.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    until: float | None = None
+    while process.returncode is None:
+        try:
+            async with asyncio.timeout_at(until):
+                await process.wait()
+        except TimeoutError:
+            break
+        except asyncio.CancelledError as error:
+            cancelled, until = error, until or asyncio.get_running_loop().time() + _CLOSE_GRACE_S
+    if cancelled is not None:
+        raise cancelled
 
 
 @contextlib.asynccontextmanager
