@@ -227,7 +227,7 @@ def _folders() -> Iterator[Check]:
 
 def _cache(folder: Path) -> Check:
     if why := why_unwritable(folder):
-        remedy = "set RIDGELINE_CACHE_DIR to a folder of yours"
+        remedy = "free some space (ridgeline clean --cache), or set RIDGELINE_CACHE_DIR to a folder of yours"
         return Check(item="build cache", is_fine=False, detail=f"{folder}: {why}", remedy=remedy)
     free = shutil.disk_usage(folder).free
     is_fine = free >= LOW_DISK_BYTES
