@@ -156,6 +156,7 @@ async def _measure_pending(context: SearchContext, *, tell: Callable[[Sequence[s
     baselines = await context.baselines()
     while baselines.pending:
         if tell is not None:
+            context.check_stop()  # before its mode is told, which would not be timed
             tell(baselines.pending)
         await context.measuring.pauses.wait()
         baselines = await context.measure(NextBaselineTask(problem=context.described, after=baselines))

@@ -25,7 +25,7 @@ from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.graph.search.running import pauses
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.engine import CompileTask, NextBaselineTask, PyTorchTask, Task
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, NotBegun
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.vocabulary import Purpose
 
@@ -135,6 +135,15 @@ class FullDisk(OneDevice):
             entries = [dataclasses.replace(e, **failed) if e.name == "compile" else e for e in answer.entries]
             return dataclasses.replace(answer, entries=tuple(entries))
         return answer
+
+
+async def test_no_mode_is_told_that_a_stop_leaves_out(search: Search) -> None:
+    search.engine = engine = OneDevice()
+    context = search.context(rounds=1, ideas=1, implementations=1, budget=Budget(wall_s=1e6))
+    context.is_stopping = lambda: "compile" in engine.order
+    with pytest.raises(NotBegun):
+        await search.run(context)
+    assert [event["pending"] for event in search.events_named("timing_pytorch")] == [COMPILED]
 
 
 async def test_why_pytorch_s_compiled_configuration_has_no_time_is_a_warning(search: Search) -> None:
