@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVarTuple
 
 import torch
 
@@ -11,6 +14,7 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.finite import has_finite_sum, is_finite
 from ridgeline.tools.judge.worker.grading.compare import compare
 from ridgeline.tools.judge.worker.grading.expected import Expected, expect
+from ridgeline.tools.judge.worker.grading.made_outputs import MadeOutputs
 from ridgeline.tools.judge.worker.grading.type_range import within
 from ridgeline.tools.judge.worker.grading.well_conditioned import WellConditioned
 from ridgeline.tools.judge.worker.reference import Reference
@@ -21,7 +25,10 @@ EachErrors = tuple[Errors, ...]
 """The errors of each output: what one may err says nothing of another."""
 
 
-@dataclass(slots=True)
+Ts = TypeVarTuple("Ts")
+
+
+@dataclass(slots=True, weakref_slot=True)
 class Case:
     """One trial's inputs, its expected outputs, each precision class's own errors on it, and what its sums lose."""
 
@@ -42,6 +49,7 @@ class Case:
     choices: list[tuple[torch.dtype, ...]] = field(
         default_factory=list
     )  # what the reference chooses among: the type of each choice's numbers; empty: not asked for yet
+    made: MadeOutputs = field(default_factory=MadeOutputs)  # with no room; a book's cases share its own
     fits: bool = True  # PyTorch's own output is finite wherever the expected one is: fp16 ends at 65504
 
     @property
@@ -60,6 +68,18 @@ class Case:
     def is_finite(self) -> bool:
         """Return whether every expected output is finite everywhere, and within its type."""
         return all(e.all_finite for e in self.expected)
+
+
+def made_once(
+    make: Callable[[Reference, Case, *Ts], Tensors | None],
+) -> Callable[[Reference, Case, *Ts], Tensors | None]:
+    """Let outputs of a case be made once for all that asks for them, as far as its book has room."""
+
+    @functools.wraps(make)
+    def once(reference: Reference, case: Case, *args: *Ts) -> Tensors | None:
+        return case.made.once(case, (make, args), lambda: make(reference, case, *args))
+
+    return once
 
 
 def exact_of(native: Tensors) -> Tensors:

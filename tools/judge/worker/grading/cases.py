@@ -22,6 +22,7 @@ from ridgeline.tools.judge.worker.grading.class_errors import (
     worst_of,
 )
 from ridgeline.tools.judge.worker.grading.expected import Expected
+from ridgeline.tools.judge.worker.grading.made_outputs import MadeOutputs
 from ridgeline.tools.judge.worker.grading.small_rows import Moved
 from ridgeline.tools.judge.worker.grading.vector_signs import as_expected, signed_as
 from ridgeline.tools.judge.worker.grading.well_conditioned import WellConditioned, well_conditioned
@@ -34,9 +35,7 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.records.precision import LOST_MOVED, LOST_STEADY, MOVED_DRAWS, SUM_ERROR
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.trial_names import (
-    NOMINAL,
-)
+from ridgeline.tools.records.trial_names import NOMINAL
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _MOVES = 3
@@ -67,7 +66,7 @@ class CaseBook:
             source: what inputs and parameters are drawn from.
             memory: the sets, and the parameters that the reference uses.
             budget_bytes: how much the cases that are kept may take.
-            held_bytes: how much the one that is held may take beside them.
+            held_bytes: how much may be beside them: the one that is held, and outputs that are made of one case.
             aside_bytes: how much those that are kept may take while another secret is drawn from; None: all that are kept.
         """
         self.contents = TrialContents(source, memory, self._kept_contents)
@@ -78,6 +77,7 @@ class CaseBook:
         self._aside_bytes = budget_bytes if aside_bytes is None else aside_bytes
         self._kept: dict[str, Case] = {}
         self._held: dict[str, Case] = {}  # one at most
+        self.made = MadeOutputs(held_bytes)
         self._own: dict[str, dict[PrecisionClass, EachErrors | None]] = {}
         self._sums: dict[str, dict[PrecisionClass, EachErrors | None]] = {}
         self._whole: dict[str, dict[int, tuple[int, int]]] = {}  # the range of each input of whole numbers, by trial
@@ -98,6 +98,7 @@ class CaseBook:
             self._kept[name] = case
         elif case.size_bytes <= self._held_bytes:
             self._held[name] = case
+            self.made.room_bytes -= case.size_bytes
         return case
 
     @property
@@ -126,13 +127,15 @@ class CaseBook:
         return {i: (min(low for low, _ in each), max(high for _, high in each)) for i, each in pairs.items()}
 
     def let_go(self) -> None:
-        """Free the case that is held: its memory is wanted for something else."""
+        """Free the case that is held, and what is made of any: its memory is wanted for something else."""
         self._held.clear()
+        self.made.clear()
+        self.made.room_bytes = self._held_bytes
 
     def free(self) -> None:
         """Free every case; what is known of their errors stays."""
         self._kept.clear()
-        self._held.clear()
+        self.let_go()
 
     def forget(self, *names: str) -> None:
         """Drop cases and their classes' errors: their contents have changed."""
@@ -158,10 +161,10 @@ class CaseBook:
         kept, own, sums, whole, fits = self._kept, self._own, self._sums, self._whole, self._fits
 
         def take_back() -> None:
-            self._held.clear()
+            self.let_go()
             self._kept, self._own, self._sums, self._whole, self._fits = kept, own, sums, whole, fits
 
-        self._held.clear()
+        self.let_go()
         self._kept, self._own, self._sums, self._whole, self._fits = {}, {}, {}, dict(whole), {}
         return take_back
 
@@ -216,7 +219,7 @@ class CaseBook:
             nothing = tuple(torch.empty(0, dtype=dtype) for dtype in self._dtypes)  # no output is exact
             expected = self._expected(name, inputs, parameters, nothing)
         sums = self._sums.setdefault(name, {})
-        return Case(name, inputs, parameters, expected, self._own[name], sums, fits=self._fits[name])
+        return Case(name, inputs, parameters, expected, self._own[name], sums, made=self.made, fits=self._fits[name])
 
     def _computed(self, name: str) -> Case:
         inputs, parameters = self.contents.of(name)
@@ -229,7 +232,7 @@ class CaseBook:
             signed = as_expected(self._reference, native, expected, lambda: self._reference.run(inputs))
             own[PrecisionClass.FP32] = errors_of(signed, expected)
         sums = self._sums.setdefault(name, {})
-        return Case(name, inputs, parameters, expected, own, sums, fits=fits_type(native, expected))
+        return Case(name, inputs, parameters, expected, own, sums, made=self.made, fits=fits_type(native, expected))
 
     def _expected(
         self, name: str, inputs: Tensors, parameters: dict[str, torch.Tensor], exact: Tensors

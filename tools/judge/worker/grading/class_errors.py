@@ -12,7 +12,7 @@ import torch
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_of
+from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_of, made_once
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import SUM_ERROR, Errors
@@ -46,7 +46,7 @@ def rounded_outputs(reference: Reference, case: Case, precision: PrecisionClass)
 
 def sum_errors(reference: Reference, case: Case, relative: float) -> EachErrors | None:
     """Return what operands that differ by twice this part of themselves do to a case; None where nothing can be told."""
-    outputs = moved_outputs(reference, case, relative)
+    outputs = moved_outputs(reference, case, relative, _CHOICE_SEED)
     return None if outputs is None else floating_errors(outputs, case)
 
 
@@ -80,7 +80,8 @@ def double_errors(reference: Reference, case: Case) -> EachErrors | None:
     return None if by_outputs is None else worst_of(by_outputs, sum_errors(reference, case, relative))
 
 
-def moved_outputs(reference: Reference, case: Case, relative: float, rng_seed: int = _CHOICE_SEED) -> Tensors | None:
+@made_once
+def moved_outputs(reference: Reference, case: Case, relative: float, rng_seed: int) -> Tensors | None:
     """Return a case's outputs in float64, of operands of which about half differ by twice this part of themselves.
 
     None where the reference does not compute in float64, or where it gives no number so close to the case's own.

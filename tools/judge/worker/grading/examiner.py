@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import secrets
 from collections.abc import Sequence
@@ -215,7 +216,8 @@ class Examiner:
         name, differences = f"set_{set_index}", self._grader.differences(outputs, expected)
         if set_index in self._words and self._missing(set_index, expected, differences) is not None:
             return _unwritten(name)
-        grade = self._grader.grade(outputs, Case(name, inputs, parameters, expected, dict(own)), differences)
+        case_of = functools.partial(Case, name, inputs, parameters, expected, made=self._book.made)
+        grade = self._grader.grade(outputs, case_of(dict(own)), differences)
         if not grade.passed:  # by what the classes err on these very contents: a mean of signed numbers may cancel
             outputs_of_torch = self._reference.run(inputs)
             outputs_of_torch = as_expected(
@@ -229,8 +231,7 @@ class Examiner:
                 )
                 differences = ()
             native = errors_of(outputs_of_torch, expected)
-            by_these = Case(name, inputs, parameters, expected, {PrecisionClass.FP32: native})
-            grade = self._grader.grade(outputs, by_these, differences)
+            grade = self._grader.grade(outputs, case_of({PrecisionClass.FP32: native}), differences)
         return _trial(name, grade)
 
     def check_trial(self, name: str, set_index: int) -> Trial:

@@ -11,7 +11,7 @@ import torch
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
+from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, made_once
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, is_whole
 from ridgeline.tools.judge.worker.grading.last_bits import shares_of
 from ridgeline.tools.judge.worker.grading.moved_constants import with_other_constants
@@ -45,6 +45,7 @@ def neighbour_errors(reference: Reference, case: Case, draw: int) -> EachErrors 
     return case.neighbours[draw]
 
 
+@made_once
 def neighbour_outputs(reference: Reference, case: Case, rng_seed: int) -> Tensors | None:
     """Return a case's outputs, each off by what PyTorch errs on neighbouring operands; None where nothing can be told.
 

@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, named_arguments, operation_name
-from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
+from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, made_once
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, worst_of
 from ridgeline.tools.judge.worker.grading.lanes import Lanes, Moments, running_sum
 from ridgeline.tools.judge.worker.grading.moments import moments_of
@@ -51,6 +51,7 @@ def plain_errors(reference: Reference, case: Case, ways: Sequence[Lanes] = PLAIN
     return worst_of(*found)
 
 
+@made_once
 def plain_outputs(reference: Reference, case: Case, lanes: Lanes) -> Tensors | None:
     """Return a case's outputs in float64 but for sums, which are plain; None on a GPU and where the reference refuses that."""
     if any(not each.is_cpu for each in case.inputs):

@@ -82,7 +82,7 @@ def signed_case(reference: Reference, case: Case, outputs: Tensors) -> Case | No
     except BadReferenceError:
         return None
     own = {PrecisionClass.FP32: errors_of(native, expected)}
-    return Case(case.name, case.inputs, case.parameters, expected, own, fits=case.fits)
+    return Case(case.name, case.inputs, case.parameters, expected, own, made=case.made, fits=case.fits)
 
 
 class VectorSigns(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there
