@@ -79,7 +79,7 @@ from ridgeline.tools.records.vocabulary import Label, Role
 
 _SPARE_SHARE = 8
 """While a candidate runs PyTorch keeps up to memory / _SPARE_SHARE of a GPU for its next use, and a trial that is not
-kept takes as much at most."""
+kept, with what limits ask to be made of one, as much at most."""
 _RENEWALS_ALONE = 5
 """Renewals of all contents that are timed before any candidate is there; the first ones load kernels."""
 

