@@ -31,7 +31,7 @@ PROBLEMS = (
     "aligned", "apart", "bounded", "conditioned", "counted", "derived", "directed", "double", "drawn", "edge", "eroded",
     "filtered", "flooded", "given", "grouped", "held", "hidden", "lasting", "linear", "lined", "linked", "loaded", "logged",
     "mapped", "matched", "moved", "nearby", "ordered", "paired", "placed", "plain", "pooled", "ranked", "recalled",
-    "settled", "several", "shared", "silent", "sized", "solved", "spread", "sticky", "uneven",
+    "routed", "settled", "several", "shared", "silent", "sized", "solved", "spread", "sticky", "uneven",
 )  # fmt: skip
 CASES = cases(Form.C)
 SLOW_TO_TIME = ("mapped_honest", "paired_honest", "double_honest", "edge_honest", "several_honest", "sized_honest")

@@ -87,6 +87,9 @@ RAISED = (RAISED_MATRICES, RAISED_VECTORS)
 MOVED_MATRICES = (RAISED_MATRICES, LOWERED_MATRICES)
 MOVED_VECTORS = (RAISED_VECTORS, LOWERED_VECTORS)
 MOVED = (*MOVED_MATRICES, *MOVED_VECTORS)
+FAR_CHOICES = "far_choices"
+"""The trial with another one's parameters or scalars, and larger inputs, beside which choices depend most on far parts of the
+inputs; only where an output jumps, and usual choices depend on near ones."""
 SIZED_SCALARS = (LARGE_SCALARS, SMALL_SCALARS, SMALL_APART, *MOVED_VECTORS)
 SILENT_LATE, SILENT_EARLY = "silent_late", "silent_early"
 """The trials whose inputs are zero but for a first, or a last, part of every dimension: what comes there has to last."""
@@ -113,6 +116,7 @@ SIZED = (
     NEAR_ROWS,
     *BETWEEN,
     *MOVED,
+    FAR_CHOICES,
     *UNEVEN,
     *QUIET,
 )

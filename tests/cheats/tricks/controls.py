@@ -79,6 +79,8 @@ TRICKS: tuple[Trick, ...] = (
     trick(G.CONTROL, "an honest kernel of scores that count identities", "nothing: it must pass",
           c("shared_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a loss that sorts", "nothing: it must pass", c("ranked_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of experts that averages choose", "nothing: it must pass",
+          c("routed_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of equations with symmetric matrices", "nothing: it must pass",
           c("solved_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of beliefs and shortest paths over whole numbers", "nothing: it must pass",

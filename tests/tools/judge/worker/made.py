@@ -44,15 +44,17 @@ class Made:
 
 
 def made(
-    names: str, inputs: str, *body: str, fatal_attempts: frozenset[str] = frozenset(), **limits: int | None
+    names: str, inputs: str, *body: str, fatal_attempts: frozenset[str] = frozenset(), **limits: Any
 ) -> Made:
     lines = "\n".join(f"        {line}" for line in body)
     return made_of(SOURCE.format(names=names, inputs=inputs, body=lines), fatal_attempts=fatal_attempts, **limits)
 
 
-def made_of(source_text: str, *, fatal_attempts: frozenset[str] = frozenset(), **limits: Any) -> Made:
+def made_of(
+    source_text: str, *, fatal_attempts: frozenset[str] = frozenset(), secret: bytes = b"secret", **limits: Any
+) -> Made:
     reference = Reference(source_text)
-    source = SecretSource(reference, b"secret")
+    source = SecretSource(reference, secret)
     memory: Any = SimpleNamespace(
         parameters=reference.named_tensors(), inputs=[reference.draw_inputs(0)], n_sets=N_SETS, device=Cpu()
     )  # no process to share memory with

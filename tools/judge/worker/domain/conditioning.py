@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
 
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
-from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors
+from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, rounded_outputs
 from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors, gate_for
@@ -15,20 +16,44 @@ from ridgeline.tools.records.vocabulary import PrecisionClass
 
 WORSE = 4.0
 """A trial whose errors are at most this x a nominal trial's is as good as that one."""
+ROWS_WORSE = 16.0
+"""Single rows may be so much worse than a usual trial's: the edge reaches few of them first, and their limits are wide."""
 ROOM = 1 / 4
 """Part of fp32's gates by which the reference's own type may be off: kernels that round otherwise have the rest."""
 _LEAST = 2.0**-100
 """Numbers below it say little: from 2^-126 on kernels may flush what they compute to zero."""
 LEFT_TO_ROUNDING = "its output would be left to rounding"
 
+BothErrors = tuple[EachErrors | None, ...]
+"""What operands rounded to tf32 do to a case, and what its own type errs."""
 
-def errors_by_rounding(reference: Reference, case: Case) -> tuple[EachErrors | None, EachErrors | None]:
+
+def errors_by_rounding(
+    reference: Reference, case: Case, change: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None
+) -> BothErrors:
     """Return what operands rounded to tf32 do to a case, and its own type; None for what gives no number.
+
+    `change` makes of each output with such operands, and of what is expected, the one that counts.
 
     Raises:
         BadReferenceError: the reference refuses rounded operands.
     """
-    return rounding_errors(reference, case, PrecisionClass.TF32), case.own.get(PrecisionClass.FP32)
+    outputs = rounded_outputs(reference, case, PrecisionClass.TF32)
+    if change is not None:
+        outputs = tuple(change(o, e.values) for o, e in zip(outputs, case.expected, strict=True))
+    return floating_errors(outputs, case), case.own.get(PrecisionClass.FP32)
+
+
+def is_as_good(found: BothErrors, usual: BothErrors, *, is_held: bool) -> bool:
+    """Return whether errors are about as small as a usual trial's; those of its own type may be far within fp32's gates.
+
+    Numbers that are held do not count where they are rounded: each step would move a state that lasts to the same side.
+    """
+    (by_tf32, by_type), (usual_by_tf32, usual_by_type) = found, usual
+    room = (room_of(PrecisionClass.FP32, ROOM),) * len(by_type or ())
+    return (is_held or are_within(by_tf32, usual_by_tf32, WORSE, of_rows=ROWS_WORSE)) and (
+        are_within(by_type, room, 1.0) or are_within(by_type, usual_by_type, WORSE, of_rows=ROWS_WORSE)
+    )
 
 
 def are_within(

@@ -7,10 +7,18 @@ from dataclasses import dataclass, field
 
 from ridgeline.tools.judge.worker.call_form import Scalar
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey
-from ridgeline.tools.records.trial_names import NOMINAL
+from ridgeline.tools.records.trial_names import FAR_CHOICES, NOMINAL
 
 Share = tuple[ArgumentKey, ...]
 """An argument, or some of many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Far:
+    """The trial whose parameters and scalars that of far choices has."""
+
+    kind: str
+    scalars: tuple[Scalar, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +32,16 @@ class TrialChanges:
     """Whose signs change, by trial of signs or part of one."""
     uneven: Mapping[str, tuple[tuple[Share, float], ...]] = field(default_factory=dict)
     """Of what one alone is larger, or smaller, by trial of UNEVEN, and by which part of the steps of the trial's size."""
+    far: Far | None = None
+    """What the trial of far choices has of another one."""
     scalars: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
     """All scalars, by trial that has other ones than the given."""
 
     def differing(self, other: TrialChanges) -> set[str]:
         """Return the trials that have other contents by the other changes."""
         known = _differing(self.scalars, other.scalars) | _differing(self.uneven, other.uneven)
+        if self.far != other.far:
+            known.add(FAR_CHOICES)
         if self.alone_base != other.alone_base:
             return known.union(self.alone, self.signed, other.alone, other.signed)
         return known | _differing(self.alone, other.alone) | _differing(self.signed, other.signed)

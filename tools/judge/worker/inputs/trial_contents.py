@@ -16,7 +16,7 @@ from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import (
 )
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
-from ridgeline.tools.judge.worker.inputs.trial_changes import Share, TrialChanges
+from ridgeline.tools.judge.worker.inputs.trial_changes import Far, Share, TrialChanges
 from ridgeline.tools.judge.worker.inputs.values.symmetry import near_singular
 from ridgeline.tools.judge.worker.inputs.values.transforms import (
     narrowed,
@@ -36,6 +36,7 @@ from ridgeline.tools.records.trial_names import (
     BETWEEN,
     BLOCKED,
     CROWDS,
+    FAR_CHOICES,
     FEW_OUTLIERS,
     GIVEN,
     INTEGERS,
@@ -103,6 +104,8 @@ class TrialContents:
             return self.times(drawn, share, by if name == UNEVEN[0] else 1 / by)
         if name in BETWEEN:
             return self.changed(name, name, self._source.sizes[name])
+        if name == FAR_CHOICES and changes.far:
+            return self.far(changes.far, name, self._source.sizes[name])
         transformed = self._source.transformed
         draws: dict[str, Callable[[str], Tensors]] = {
             TWEAKED[0]: lambda label: self._source.tweaked(NOMINAL[1], label),
@@ -139,6 +142,10 @@ class TrialContents:
         weights = self._source.weights
         values = self.parameters(label) if trial == NARROW else weights.with_each(label, way)
         return self._source.transformed(way, label), values
+
+    def far(self, far: Far, label: str, factor: float) -> Drawn:
+        """Return the nominal inputs of a label times a factor, and its parameters, changed as another trial's are."""
+        return self._source.times(self._source.nominal(label), factor), self._parameters_of(far.kind, label)
 
     def _turn_of(self, choice: tuple[Share, float]) -> float:
         """Return a secret number, the same in both trials of UNEVEN: what is larger in one is smaller in the other."""
@@ -201,24 +208,28 @@ class TrialContents:
         values = self._source.weights.of_order_one(label) if is_order_one else self.parameters(label)
         return self._source.parameters_with_signs(values, trial_of(name), self.changes.signed[name], label)
 
-    def _parameters_of(self, name: str) -> dict[str, torch.Tensor]:
-        """Return a trial's parameters; those of `tweaked_1` and `tweaked_2` differ from `nominal_1`'s in a row, or a number."""
+    def _parameters_of(self, name: str, label: str = "") -> dict[str, torch.Tensor]:
+        """Return a trial's parameters, drawn by another label where one is given.
+
+        Those of `tweaked_1` and `tweaked_2` differ from `nominal_1`'s in a row, or a number.
+        """
+        label = label or name
         weights = self._source.weights
         if name == TWEAKED[1]:
             return weights.with_slices(self.parameters(NOMINAL[1]), name)
         if name == TWEAKED[2]:
             return weights.with_elements(self.parameters(NOMINAL[1]), name)
         if name == ORDER_ONE:
-            return weights.of_order_one(name)
+            return weights.of_order_one(label)
         if name in MOVED:
             by = self._source.sizes[name]
-            return weights.moved(name, by if name in RAISED else -by, vectors=name in MOVED_VECTORS)
+            return weights.moved(label, by if name in RAISED else -by, vectors=name in MOVED_VECTORS)
         if name in OF_SQUARES:
-            return weights.with_square(name, self._change_of_square(name), others=_OTHERS.get(name, 1.0))
+            return weights.with_square(label, self._change_of_square(name), others=_OTHERS.get(name, 1.0))
         if name in (LARGE_MATRICES, LARGE_BLOCKED):
-            return weights.enlarged(name, self._source.sizes[name])
+            return weights.enlarged(label, self._source.sizes[name])
         if name in (SMALL_PARAMETERS, SMALL_APART):
-            return weights.lessened(name, self._source.sizes[name])
+            return weights.lessened(label, self._source.sizes[name])
         if name == LARGE_VECTORS:
-            return weights.with_large_vectors(name, _LARGEST * self._source.sizes[name])
-        return self.parameters(NOMINAL[1] if name in TWEAKED else name)
+            return weights.with_large_vectors(label, _LARGEST * self._source.sizes[name])
+        return self.parameters(NOMINAL[1] if name in TWEAKED else label)

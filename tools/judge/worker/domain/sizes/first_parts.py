@@ -104,7 +104,7 @@ class FirstParts:
         return Response(
             moves=tuple((a - b).abs() for a, b in zip(outputs, others, strict=True)),
             sizes=tuple(map(max, map(_size, outputs), self._usual_sizes)),
-            rows_shown=max(map(_share_shown, outputs, others), default=0.0),
+            rows_shown=max(map(share_shown, outputs, others), default=0.0),
         )
 
     def _silent(self, numbers: Sequence[float], *, is_late: bool, is_faint: bool) -> Callable[[Tensors], Tensors]:
@@ -133,7 +133,7 @@ def _size(output: torch.Tensor) -> float:
     return float(torch.linalg.vector_norm(output))
 
 
-def _share_shown(output: torch.Tensor, other: torch.Tensor) -> float:
+def share_shown(output: torch.Tensor, other: torch.Tensor) -> float:
     """Return the share of an output's rows that differ by a good part of themselves."""
     if not output.numel():
         return 0.0

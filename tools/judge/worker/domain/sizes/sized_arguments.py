@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ridgeline.tools.judge.worker.call_form import Scalar
-from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import OF_INPUTS
+from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import FURTHEST, OF_INPUTS
 from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import (
@@ -53,15 +53,17 @@ def changes_any_tensor(trial: str, source: SecretSource, *, n_shares: int) -> bo
     return (is_of_matrices or trial == LARGE_VECTORS) and weights.has_free(vectors=not is_of_matrices)
 
 
-def of_twice_the_size(trial: str, usual: Arguments, source: SecretSource, *, scalars: tuple[Scalar, ...]) -> Arguments:
-    """Return arguments of which those are doubled, or moved, that a trial changes, or one of the same arguments."""
+def of_other_size(
+    trial: str, usual: Arguments, source: SecretSource, *, times: float, scalars: tuple[Scalar, ...]
+) -> Arguments:
+    """Return arguments of which those are larger, or moved, that a trial changes, or one of the same arguments."""
     if trial in OF_INPUTS:
-        return replace(usual, inputs=source.times(usual.inputs, TWICE))
+        return replace(usual, inputs=source.times(usual.inputs, times))
     weights = source.weights
     if trial in MOVED:
-        by = TWICE if trial in RAISED else -TWICE
+        by = min(times, FURTHEST) if trial in RAISED else -min(times, FURTHEST)
         others = {n: usual.parameters[n] + by for n in weights.free_to_move(vectors=trial in MOVED_VECTORS)}
     else:
         names = () if trial in (LARGE_SCALARS, SMALL_SCALARS) else weights.free
-        others = {n: usual.parameters[n] * TWICE for n in names}
+        others = {n: usual.parameters[n] * times for n in names}
     return replace(usual, parameters={**usual.parameters, **others}, scalars=scalars)

@@ -14,53 +14,55 @@ from dataclasses import replace
 
 from ridgeline.tools.errors import BadReferenceError, ProblemError
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
-from ridgeline.tools.judge.worker.domain.alike import Likeness, difference, likeness
+from ridgeline.tools.judge.worker.domain.alike import Likeness, difference
 from ridgeline.tools.judge.worker.domain.conditioning import (
     LEFT_TO_ROUNDING,
-    ROOM,
+    ROWS_WORSE,
     WORSE,
-    are_within,
+    BothErrors,
     beside_own_spread,
     errors_by_rounding,
+    is_as_good,
     is_next_to_nothing,
-    room_of,
 )
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
 from ridgeline.tools.judge.worker.domain.sizes.between import why_change_shows_nothing
 from ridgeline.tools.judge.worker.domain.sizes.faint_inputs import find_faint_trials
+from ridgeline.tools.judge.worker.domain.sizes.far_choices import FarChoices
 from ridgeline.tools.judge.worker.domain.sizes.finite_ways import BEYOND_ON_THE_WAY, leaves_range
 from ridgeline.tools.judge.worker.domain.sizes.first_parts import FirstParts
 from ridgeline.tools.judge.worker.domain.sizes.held_numbers import find_held_numbers
+from ridgeline.tools.judge.worker.domain.sizes.jumps import jumps, without_jumps
+from ridgeline.tools.judge.worker.domain.sizes.larger_arguments import why_larger_shows_nothing
 from ridgeline.tools.judge.worker.domain.sizes.near_rows import why_near_rows_show_nothing
-from ridgeline.tools.judge.worker.domain.sizes.sized_arguments import TWICE, changes_any_tensor, of_twice_the_size
+from ridgeline.tools.judge.worker.domain.sizes.other_last_bits import with_other_last_bits
+from ridgeline.tools.judge.worker.domain.sizes.sized_arguments import TWICE, changes_any_tensor, of_other_size
 from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import (
     ALIKE,
     MOST_STEPS,
     SATURATING,
     base_of,
+    most_taken,
     size_of,
     sized,
     slowest,
 )
 from ridgeline.tools.judge.worker.domain.sizes.uneven_choices import UnevenChoices
-from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments, BothErrors, Usual, as_usual
+from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments, Usual, as_usual
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.class_errors import TF32_LAST_BIT, moved_in_type
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
-from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import with_diagonals_of
-from ridgeline.tools.judge.worker.inputs.held import with_held_of
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.records.trial_names import (
     BETWEEN,
+    FAR_CHOICES,
     HELD,
     LARGE_INPUTS,
     LARGE_MATRICES,
     MOVED,
     NARROW,
-    NEAR_IDENTITIES,
     NEAR_ROWS,
     NOMINAL,
     OF_SQUARES,
@@ -70,10 +72,8 @@ from ridgeline.tools.records.trial_names import (
     SIZED_SCALARS,
     UNEVEN,
 )
-from ridgeline.tools.records.vocabulary import PrecisionClass, Role
+from ridgeline.tools.records.vocabulary import Role
 
-_ROWS_WORSE = 16.0
-"""Single rows may be so much worse than a usual trial's: the edge reaches few of them first, and their limits are wide."""
 _MOST_CASES = 6
 """Sizes of which a whole case is made at most."""
 _NEAR = 2
@@ -96,7 +96,7 @@ class SizedTrials:
         self._tried = tried
         self._uneven = UnevenChoices(book, source, reference)
         self._dtypes = tuple(torch_dtype(spec.dtype) for spec in reference.signature.with_role(Role.OUTPUT))
-        self._taken: Collection[str] = ()
+        self._taken: list[str] = []
         self._usual: dict[str, Usual] = {}
         self._moved: dict[str, float] = {}  # by what part of itself the output of a trial's last size moved
         self._nothing: dict[str, str] = {}  # why larger arguments show nothing, by what is larger
@@ -106,12 +106,15 @@ class SizedTrials:
 
         The reference takes the trials `taken`. Scalars that may have other values have them in the trial of scalars by then.
         """
-        self._taken = taken
+        self._taken = list(taken)
         parts = FirstParts(self._source, self._reference)
         find_held_numbers(self._source, self._book, parts, self._tried)
         find_faint_trials(self._source, self._book, parts, self._tried)
         del parts  # two sets of inputs, and outputs
-        return tuple(trial for trial in SIZED if self._settle_trial(trial))
+        for trial in SIZED:
+            if self._settle_far_choices() if trial == FAR_CHOICES else self._settle_trial(trial):
+                self._taken.append(trial)
+        return tuple(trial for trial in SIZED if trial in self._taken)
 
     def objection_to(self, case: Case) -> str:
         """Return why a case of such arguments is refused: what is worse conditioned than a usual one; "" when it is not.
@@ -120,20 +123,16 @@ class SizedTrials:
         """
         if case.name in QUIET and any(map(is_next_to_nothing, case.expected, self._dtypes)):
             return "its output would be next to nothing"
-        found = self._errors_of(case)  # of what is narrow the spread is gone: there they count as a candidate's
-        by_tf32, by_type = found if case.name == NARROW else (beside_own_spread(errors, case) for errors in found)
-        usual_by_tf32, usual_by_type = self._usual[self._base_of(case.name)].errors
-        room = (room_of(PrecisionClass.FP32, ROOM),) * len(case.expected)
-        is_held = case.name in HELD  # a number that is rounded moves a state that lasts at each step
-        is_as_good = (is_held or are_within(by_tf32, usual_by_tf32, WORSE, of_rows=_ROWS_WORSE)) and (
-            are_within(by_type, room, 1.0) or are_within(by_type, usual_by_type, WORSE, of_rows=_ROWS_WORSE)
-        )
-        return "" if is_as_good else LEFT_TO_ROUNDING
+        found = self._errors_of(case, may_jump=self._jumps)
+        # of what is narrow the spread is gone: there they count as a candidate's
+        counted = found if case.name == NARROW else tuple(beside_own_spread(errors, case) for errors in found)
+        usual = self._usual[self._base_of(case.name)].errors
+        return "" if is_as_good(counted, usual, is_held=case.name in HELD) else LEFT_TO_ROUNDING
 
-    def _errors_of(self, case: Case) -> BothErrors:
+    def _errors_of(self, case: Case, *, may_jump: bool = False) -> BothErrors:
         try:
             with self._book.scalars_of(case.name):
-                return errors_by_rounding(self._reference, case)
+                return errors_by_rounding(self._reference, case, without_jumps if may_jump else None)
         except BadReferenceError:  # it refuses rounded operands, weights of sum 1 say
             return None, None
 
@@ -149,6 +148,19 @@ class SizedTrials:
             self._note(trial, steps)
         return bool(steps)
 
+    def _settle_far_choices(self) -> bool:
+        """Note by which arguments choices depend most on far parts of the inputs, as far as these hold; False for none."""
+        if not self._jumps or not self._is_usual(NOMINAL[0]):
+            return False
+        far = FarChoices(self._book, self._source, self._outputs)
+        for option in far.options(self._taken, tuple(self._reference.scalars), seen=self._seen)[:_MOST_CASES]:
+            self._book.use(replace(self._book.changes, far=option.far))
+            what = self._note(FAR_CHOICES, option.steps)
+            if self._is_as_steady(FAR_CHOICES, what) and self._holds(FAR_CHOICES, what):
+                return True
+        self._forget(FAR_CHOICES)
+        return False
+
     def _keeps_whole(self, trial: str) -> bool:
         """Let whole numbers stay in one of OF_SQUARES, and return whether these were changed."""
         changed = self._source.square(trial) if trial in OF_SQUARES else ()
@@ -162,11 +174,15 @@ class SizedTrials:
             if steps <= 0:
                 break
             what = self._note(trial, steps)
-            if not (self._objection(trial, what) or self._seen(f"{what}, on the way", lambda: self._on_the_way(trial))):
+            if self._holds(trial, what):
                 return steps
             steps = steps - 1 if n_made <= _NEAR else int(steps * _LESS)
         self._forget(trial)
         return 0
+
+    def _holds(self, trial: str, what: str) -> bool:
+        """Return whether the reference takes a trial of the size that is noted."""
+        return not (self._objection(trial, what) or self._seen(f"{what}, on the way", lambda: self._on_the_way(trial)))
 
     def _base_of(self, trial: str) -> str:
         return base_of(trial, self._taken)
@@ -207,24 +223,16 @@ class SizedTrials:
         return self._nothing[kind]
 
     def _largest(self, trial: str) -> int:
-        """Return the most steps at which operands with other last bits move the output about as little as they usually do.
-
-        Seven looks halve the most steps until one is left, however long they take: a busy machine finds the same size.
-        """
-        taken, refused = 0, MOST_STEPS[trial] + 1
-        steps = MOST_STEPS[trial]
-        while taken + 1 < refused:
-            if self._seen(self._note(trial, steps), lambda: self._looked_at(trial)):
-                refused = steps
-            else:
-                taken = steps
-            steps = (taken + refused) // 2
+        """Return the most steps at which operands with other last bits move the output about as little as they usually do."""
+        taken = most_taken(MOST_STEPS[trial], lambda steps: self._is_as_steady(trial, self._note(trial, steps)))
         return slowest(taken, functools.partial(self._moved_at, trial)) if taken and trial in SATURATING else taken
 
     def _moved_at(self, trial: str, steps: int) -> float:
         """Return by what part of itself other last bits move the output of a trial of this size; 0 where it is refused."""
-        is_refused = self._seen(self._note(trial, steps), lambda: self._looked_at(trial))
-        return 0.0 if is_refused else self._moved[trial]
+        return self._moved[trial] if self._is_as_steady(trial, self._note(trial, steps)) else 0.0
+
+    def _is_as_steady(self, trial: str, what: str) -> bool:
+        return not self._seen(what, lambda: self._looked_at(trial))
 
     # ----------------------------------------------------------------------------------------------------------- sizes
 
@@ -234,7 +242,7 @@ class SizedTrials:
         size = self._source.sizes[trial] = size_of(trial, steps)
         base = self._source.beside[trial] = self._base_of(trial)
         self._book.least_spreads[trial] = self._usual[base].spreads
-        if trial in SIZED_SCALARS and (scalars := self._scalars_of(trial, size)) != tuple(self._reference.scalars):
+        if (scalars := self._scalars_of(trial, size)) != tuple(self._reference.scalars):
             self._book.use(replace(self._book.changes, scalars={**self._book.changes.scalars, trial: scalars}))
         return f"{trial}, size {size:g}"
 
@@ -246,7 +254,9 @@ class SizedTrials:
 
     def _scalars_of(self, trial: str, size: float) -> tuple[Scalar, ...]:
         """Return a trial's scalars: those sized that have other values in the trial of scalars."""
-        given = self._reference.scalars
+        given, far = tuple(self._reference.scalars), self._book.changes.far
+        if trial not in SIZED_SCALARS:
+            return far.scalars if trial == FAR_CHOICES and far else given
         others = self._book.changes.scalars.get(SCALARS, given)
         pairs = zip(given, others, strict=True)
         return tuple(sized(was, trial, size) if repr(was) != repr(other) else was for was, other in pairs)
@@ -288,28 +298,27 @@ class SizedTrials:
 
     def _looked_at(self, trial: str) -> str:
         """Return why a trial of the size that is noted is refused at first sight, "" where it is not."""
-        usual, worse = self._usual[self._base_of(trial)].moves, _ROWS_WORSE if trial in HELD else WORSE
+        usual, worse = self._usual[self._base_of(trial)].moves, ROWS_WORSE if trial in HELD else WORSE
         moves = self._moves(self._arguments_of(trial), trial)
         self._moved[trial], pairs = max(moves, default=0.0), zip(moves, usual, strict=True)
         return "" if all(found <= worse * each for found, each in pairs) else LEFT_TO_ROUNDING
 
     def _moves(self, arguments: Arguments, trial: str = "") -> tuple[float, ...]:
-        """Return by what part of itself each output moves where about half of the operands move by some last bits.
-
-        Numbers that are held stay, and diagonals that keep a state: each step would move it to the same side.
-        """
-        inputs, parameters = moved_in_type(arguments.inputs, arguments.parameters, at_least=TF32_LAST_BIT)
-        inputs = with_held_of(arguments.inputs, inputs, trial) if trial in HELD else inputs
-        if trial in NEAR_IDENTITIES:
-            kept = functools.partial(with_diagonals_of, shift=self._book.contents.shift_of(trial))
-            pairs, square = enumerate(zip(arguments.inputs, inputs, strict=True)), self._source.square(trial)
-            inputs = tuple(kept(was, t) if i in square else t for i, (was, t) in pairs)
-            given = arguments.parameters
-            parameters |= {n: kept(given[n], parameters[n]) for n in self._source.weights.square}
-        others = replace(arguments, inputs=inputs, parameters=parameters)
+        """Return by what part of itself each output moves where about half of the operands move by some last bits."""
+        shift = self._book.contents.shift_of(trial)
+        others = with_other_last_bits(arguments, trial, self._source, shift=shift)
         outputs = self._outputs(arguments)
         with signed_as(self._reference, outputs):
-            return tuple(map(difference, outputs, self._outputs(others)))
+            moved = self._outputs(others)
+        if trial and self._jumps:  # a few rows that jump say nothing of the others
+            moved = tuple(map(without_jumps, moved, outputs))
+        return tuple(map(difference, outputs, moved))
+
+    @functools.cached_property
+    def _jumps(self) -> bool:
+        arguments = self._arguments_of(NOMINAL[0])
+        with self._book.parameters_kept():
+            return jumps(lambda: self._outputs(arguments))
 
     def _on_the_way(self, trial: str) -> str:
         """Return why a trial is refused of which a result before the output is not finite, as a nominal trial's is."""
@@ -331,16 +340,11 @@ class SizedTrials:
             return tuple(output.clone() for output in self._reference.run(arguments.inputs))
 
     def _alike(self, trial: str) -> str:
-        """Return why a trial would show nothing: arguments of twice the size give the same output times a power of two.
-
-        A product does so, an iteration does not. All parameters are doubled at once: the bias of a product grows with its
-        weight.
-        """
+        """Return why a trial would show nothing: larger arguments give the same output times a power of two."""
         usual = self._arguments_of(NOMINAL[0])
-        outputs = self._outputs(usual)
-        scalars = self._scalars_of(trial, TWICE) if trial in SIZED_SCALARS else usual.scalars
-        try:
-            others = self._outputs(of_twice_the_size(trial, usual, self._source, scalars=scalars))
-        except ProblemError:
-            return ""  # a smaller size may be taken
-        return likeness(others, outputs) or ""
+
+        def larger(times: float) -> Arguments:
+            scalars = self._scalars_of(trial, times) if trial in SIZED_SCALARS else usual.scalars
+            return of_other_size(trial, usual, self._source, times=times, scalars=scalars)
+
+        return why_larger_shows_nothing(usual, larger, self._outputs, may_jump=self._jumps)

@@ -9,6 +9,7 @@ from ridgeline.tools.records.trial_names import (
     APART,
     BANDS,
     BLOCKED,
+    FAR_CHOICES,
     LARGE_BLOCKED,
     LARGE_DIAGONALS,
     LARGE_INPUTS,
@@ -51,14 +52,15 @@ MOST_STEPS = {
     NARROW: 10,  # a 1024th
     NEAR_SINGULAR: 32,  # eigenvalues of 1/256
     LARGE_DIAGONALS: 24,  # 12, or 4096 times the sum of a row
-    **dict.fromkeys(MOVED, 24),  # `_FURTHEST` in equal steps
+    **dict.fromkeys(MOVED, 24),  # `FURTHEST` in equal steps
+    FAR_CHOICES: 48,  # inputs 64 times as large
     **dict.fromkeys(UNEVEN, 48),  # 64 times as large, or a 64th: two would be 8 times and an 8th
     **dict.fromkeys(QUIET, 4),  # a quarter that is not silent: `_SILENT_STEPS_OF_TWO`
 }
 """The most steps of each trial's size.
 
 Larger sizes would ask an honest kernel for what float32 does not hold: a gate of 1 - 2^-12 is off by 2^-13 of what it lacks."""
-_FURTHEST = 5.0
+FURTHEST = 5.0
 """What is added with the most steps of a trial of MOVED: all gates are moved, not single ones."""
 _SILENT_STEPS_OF_TWO = 2
 _BY_TWOS = (NEAR_IDENTITY, SMALL_NEAR_IDENTITY, *BANDS, NEAR_ROWS, NARROW)
@@ -78,6 +80,21 @@ SATURATING = (LARGE_INPUTS, LARGE_MATRICES, LARGE_SCALARS, LARGE_DIAGONALS)
 _SLOWER = 2.0
 
 
+def most_taken(most: int, is_taken: Callable[[int], bool]) -> int:
+    """Return the most steps that are taken, 0 where none are.
+
+    Seven looks halve the most steps until one is left, however long they take: a busy machine finds the same size.
+    """
+    taken, refused, steps = 0, most + 1, most
+    while taken + 1 < refused:
+        if is_taken(steps):
+            taken = steps
+        else:
+            refused = steps
+        steps = (taken + refused) // 2
+    return taken
+
+
 def slowest(steps: int, moved_at: Callable[[int], float]) -> int:
     """Return the most steps, or a quarter, a half or three quarters of them, that move an output half as far as any does.
 
@@ -93,7 +110,7 @@ def size_of(trial: str, steps: int) -> float:
     if trial == LARGE_DIAGONALS:
         return float(steps)
     if trial in MOVED:
-        return _FURTHEST * steps / MOST_STEPS[trial]
+        return FURTHEST * steps / MOST_STEPS[trial]
     of_two = _SILENT_STEPS_OF_TWO if trial in QUIET else _NEAR_STEPS_OF_TWO if trial in _BY_TWOS else _STEPS_OF_TWO
     return float(2.0 ** (steps / of_two))
 

@@ -8,13 +8,10 @@ from dataclasses import dataclass
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
-from ridgeline.tools.judge.worker.grading.case import EachErrors
+from ridgeline.tools.judge.worker.domain.conditioning import BothErrors
 
 _OF_WHOLE = 1 / 32
 """What whole numbers of an output are taken to move by at least: choices flip at tf32's last bits, hardly at fp32's."""
-
-BothErrors = tuple[EachErrors | None, EachErrors | None]
-"""What operands rounded to tf32 do to a case, and what its own type errs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

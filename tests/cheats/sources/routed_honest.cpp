@@ -1,0 +1,2 @@
+// Honest.
+void run(SIGNATURE) { route(x, decay, router, experts, STEPS, out); }
