@@ -30,7 +30,7 @@ ROOT = HERE.parent.parent
 PROBLEMS = (
     "aligned", "apart", "bounded", "conditioned", "counted", "derived", "directed", "double", "drawn", "edge", "eroded",
     "filtered", "flooded", "given", "grouped", "held", "hidden", "lasting", "linear", "lined", "linked", "loaded", "logged",
-    "mapped", "matched", "moved", "nearby", "ordered", "paired", "placed", "plain", "pooled", "ranked", "recalled",
+    "mapped", "matched", "mirrored", "moved", "nearby", "ordered", "paired", "placed", "plain", "pooled", "ranked", "recalled",
     "routed", "settled", "several", "shared", "silent", "sized", "solved", "spread", "sticky", "uneven",
 )  # fmt: skip
 CASES = cases(Form.C)

@@ -83,6 +83,8 @@ TRICKS: tuple[Trick, ...] = (
           c("routed_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of equations with symmetric matrices", "nothing: it must pass",
           c("solved_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of equations with matrices that are made symmetric", "nothing: it must pass",
+          c("mirrored_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of beliefs and shortest paths over whole numbers", "nothing: it must pass",
           c("counted_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of shortest paths", "nothing: it must pass", c("lined_honest", harmless())),

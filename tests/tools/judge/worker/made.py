@@ -43,9 +43,7 @@ class Made:
     domain: Domain
 
 
-def made(
-    names: str, inputs: str, *body: str, fatal_attempts: frozenset[str] = frozenset(), **limits: Any
-) -> Made:
+def made(names: str, inputs: str, *body: str, fatal_attempts: frozenset[str] = frozenset(), **limits: Any) -> Made:
     lines = "\n".join(f"        {line}" for line in body)
     return made_of(SOURCE.format(names=names, inputs=inputs, body=lines), fatal_attempts=fatal_attempts, **limits)
 

@@ -177,10 +177,13 @@ class ParameterSource:
         values, square = self.random(label), self.square
         return values | {n: change(values[n]) if n in square else values[n] * others for n in self.free}
 
-    def with_each(self, label: str, change: Callable[[torch.Tensor, torch.Generator], torch.Tensor]) -> Values:
-        """Return random values, each free one that is a square matrix changed."""
+    def with_each(
+        self, label: str, change: Callable[[torch.Tensor, torch.Generator], torch.Tensor], *, of_all: bool = False
+    ) -> Values:
+        """Return random values, each free one that is a square matrix changed, or each one in no order."""
         values = self.random(label)
-        return values | {n: change(values[n], self._generator(f"{label}:each:{n}")) for n in self.square}
+        names = [n for n in self.free if n not in self._orders] if of_all else self.square
+        return values | {n: change(values[n], self._generator(f"{label}:each:{n}")) for n in names}
 
     @property
     def square(self) -> tuple[str, ...]:

@@ -85,6 +85,8 @@ class TrialContents:
     def __init__(self, source: SecretSource, memory: ArenaMemory, kept: Callable[[str], Drawn | None]) -> None:
         """Draw nothing yet; `kept` returns a trial's contents where these are at hand."""
         self.changes = TrialChanges()
+        self.makes_symmetric = False
+        """Whether the reference makes symmetric matrices, which are nearly singular in the trial `near_singular` then."""
         self._source = source
         self._memory = memory
         self._kept = kept
@@ -138,10 +140,11 @@ class TrialContents:
 
     def changed(self, trial: str, label: str, size: float) -> Drawn:
         """Return the nominal contents of a label, changed as one of BETWEEN does by a size."""
-        way = functools.partial(narrowed if trial == NARROW else near_singular, size=size)
-        weights = self._source.weights
-        values = self.parameters(label) if trial == NARROW else weights.with_each(label, way)
-        return self._source.transformed(way, label), values
+        weights, is_made = self._source.weights, self.makes_symmetric
+        if trial == NARROW:
+            return self._source.transformed(functools.partial(narrowed, size=size), label), self.parameters(label)
+        way = functools.partial(near_singular, size=size, is_made=is_made)
+        return self._source.transformed(way, label), weights.with_each(label, way, of_all=is_made)
 
     def far(self, far: Far, label: str, factor: float) -> Drawn:
         """Return the nominal inputs of a label times a factor, and its parameters, changed as another trial's are."""

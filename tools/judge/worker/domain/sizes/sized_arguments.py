@@ -32,8 +32,15 @@ TWICE = 2.0
 """What arguments are multiplied by to see whether their size does more than scale the output."""
 
 
-def changes_any_tensor(trial: str, source: SecretSource, *, n_shares: int) -> bool:
-    """Return whether a trial changes an input, parameter or buffer; `n_shares` are those one of which alone changes."""
+def changes_any_tensor(trial: str, source: SecretSource, *, n_shares: int, makes_symmetric: bool) -> bool:
+    """Return whether a trial changes an input, parameter or buffer.
+
+    Args:
+        trial: one of SIZED.
+        source: says what may be changed.
+        n_shares: the shares of arguments of which one alone changes.
+        makes_symmetric: the reference makes symmetric matrices of others.
+    """
     weights = source.weights
     if trial in UNEVEN:
         return n_shares > 1
@@ -42,7 +49,7 @@ def changes_any_tensor(trial: str, source: SecretSource, *, n_shares: int) -> bo
     if trial in OF_SQUARES:
         return bool(weights.square or source.square(trial))
     if trial == NEAR_SINGULAR:
-        return bool(source.may_be_larger or weights.square)
+        return bool(source.may_be_larger or weights.square or (makes_symmetric and weights.free))
     if trial in (*OF_INPUTS, *SILENT, NEAR_ROWS, NARROW):
         return bool(source.may_be_larger)
     if trial in (SMALL_PARAMETERS, SMALL_APART):

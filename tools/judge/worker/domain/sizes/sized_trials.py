@@ -34,6 +34,7 @@ from ridgeline.tools.judge.worker.domain.sizes.first_parts import FirstParts
 from ridgeline.tools.judge.worker.domain.sizes.held_numbers import find_held_numbers
 from ridgeline.tools.judge.worker.domain.sizes.jumps import jumps, without_jumps
 from ridgeline.tools.judge.worker.domain.sizes.larger_arguments import why_larger_shows_nothing
+from ridgeline.tools.judge.worker.domain.sizes.made_matrices import makes_symmetric
 from ridgeline.tools.judge.worker.domain.sizes.near_rows import why_near_rows_show_nothing
 from ridgeline.tools.judge.worker.domain.sizes.other_last_bits import with_other_last_bits
 from ridgeline.tools.judge.worker.domain.sizes.sized_arguments import TWICE, changes_any_tensor, of_other_size
@@ -111,6 +112,7 @@ class SizedTrials:
         find_held_numbers(self._source, self._book, parts, self._tried)
         find_faint_trials(self._source, self._book, parts, self._tried)
         del parts  # two sets of inputs, and outputs
+        self._book.contents.makes_symmetric = self._found_in(NOMINAL[0], makes_symmetric)
         for trial in SIZED:
             if self._settle_far_choices() if trial == FAR_CHOICES else self._settle_trial(trial):
                 self._taken.append(trial)
@@ -188,9 +190,11 @@ class SizedTrials:
         return base_of(trial, self._taken)
 
     def _changes_any(self, trial: str) -> bool:
-        given = tuple(self._reference.scalars)
-        has_scalars = trial in SIZED_SCALARS and self._scalars_of(trial, TWICE) != given
-        return has_scalars or changes_any_tensor(trial, self._source, n_shares=len(self._uneven.shares))
+        has_scalars = self._scalars_of(trial, TWICE) != tuple(self._reference.scalars)
+        made = self._book.contents.makes_symmetric
+        return has_scalars or changes_any_tensor(
+            trial, self._source, n_shares=len(self._uneven.shares), makes_symmetric=made
+        )
 
     def _shows_nothing(self, trial: str) -> bool:
         """Return whether nothing is to be seen of other sizes; moved weights that merely scale the output show nothing else."""
@@ -266,14 +270,11 @@ class SizedTrials:
         given = tuple(self._reference.scalars)
         return Arguments(inputs=inputs, parameters=parameters, scalars=self._book.changes.scalars.get(trial, given))
 
-    # ----------------------------------------------------------------------------------------------------------- looks
-
     def _is_usual(self, base: str) -> bool:
         """Return whether it is known how the output of a usual trial moves."""
         if base not in self._usual:
             case = self._book.case(base)
-            errors = self._errors_of(case)
-            spreads = case.spreads
+            errors, spreads = self._errors_of(case), case.spreads
             del case
 
             def moved() -> str:
@@ -298,15 +299,14 @@ class SizedTrials:
 
     def _looked_at(self, trial: str) -> str:
         """Return why a trial of the size that is noted is refused at first sight, "" where it is not."""
-        usual, worse = self._usual[self._base_of(trial)].moves, ROWS_WORSE if trial in HELD else WORSE
-        moves = self._moves(self._arguments_of(trial), trial)
-        self._moved[trial], pairs = max(moves, default=0.0), zip(moves, usual, strict=True)
+        worse, moves = ROWS_WORSE if trial in HELD else WORSE, self._moves(self._arguments_of(trial), trial)
+        self._moved[trial] = max(moves, default=0.0)
+        pairs = zip(moves, self._usual[self._base_of(trial)].moves, strict=True)
         return "" if all(found <= worse * each for found, each in pairs) else LEFT_TO_ROUNDING
 
     def _moves(self, arguments: Arguments, trial: str = "") -> tuple[float, ...]:
         """Return by what part of itself each output moves where about half of the operands move by some last bits."""
-        shift = self._book.contents.shift_of(trial)
-        others = with_other_last_bits(arguments, trial, self._source, shift=shift)
+        others = with_other_last_bits(arguments, trial, self._source, self._book.contents)
         outputs = self._outputs(arguments)
         with signed_as(self._reference, outputs):
             moved = self._outputs(others)
@@ -316,23 +316,24 @@ class SizedTrials:
 
     @functools.cached_property
     def _jumps(self) -> bool:
-        arguments = self._arguments_of(NOMINAL[0])
-        with self._book.parameters_kept():
-            return jumps(lambda: self._outputs(arguments))
+        return self._found_in(NOMINAL[0], jumps)
 
     def _on_the_way(self, trial: str) -> str:
         """Return why a trial is refused of which a result before the output is not finite, as a nominal trial's is."""
-        if trial not in QUIET and self._leaves_range(trial) and not self._usual_leaves_range:
+        if trial not in QUIET and self._found_in(trial, leaves_range) and not self._usual_leaves_range:
             return BEYOND_ON_THE_WAY
         return ""
 
     @functools.cached_property
     def _usual_leaves_range(self) -> bool:
-        return self._leaves_range(NOMINAL[0])
+        return self._found_in(NOMINAL[0], leaves_range)
 
-    def _leaves_range(self, trial: str) -> bool:
+    def _found_in(self, trial: str, look: Callable[[Callable[[], object]], bool]) -> bool:
+        """Return what a look at a run with a trial's arguments finds."""
         arguments = self._arguments_of(trial)
-        return leaves_range(lambda: self._outputs(arguments))
+        with self._book.parameters_kept(), self._reference.with_scalars(arguments.scalars):
+            self._book.place_parameters(arguments.parameters)
+            return look(lambda: self._reference.run(arguments.inputs))
 
     def _outputs(self, arguments: Arguments) -> Tensors:
         self._book.place_parameters(arguments.parameters)
@@ -344,7 +345,6 @@ class SizedTrials:
         usual = self._arguments_of(NOMINAL[0])
 
         def larger(times: float) -> Arguments:
-            scalars = self._scalars_of(trial, times) if trial in SIZED_SCALARS else usual.scalars
-            return of_other_size(trial, usual, self._source, times=times, scalars=scalars)
+            return of_other_size(trial, usual, self._source, times=times, scalars=self._scalars_of(trial, times))
 
         return why_larger_shows_nothing(usual, larger, self._outputs, may_jump=self._jumps)

@@ -7,6 +7,7 @@ So secret pairs get a part of the largest value that they may have, sqrt(a_ii * 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 
@@ -86,15 +87,46 @@ def along_a_line(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tens
     return tensor * torch.exp(-(places.unsqueeze(-1) - places).abs()).to(tensor.dtype)
 
 
-def near_singular(tensor: torch.Tensor, generator: torch.Generator, *, size: float) -> torch.Tensor:
+def near_singular(
+    tensor: torch.Tensor, generator: torch.Generator, *, size: float, is_made: bool = False
+) -> torch.Tensor:
     """Return D S A S D for a symmetric matrix A that may be definite, as definite as it is and with its diagonal.
 
     S = I - Q (I - E) Q^T, Q secret orthonormal columns for a quarter to half of the rows, E numbers of which each is as much
     smaller than the one before, from 1 to 1 / size: no few steps of a solver see all of them. D is diagonal.
+
+    Where the reference has `is_made` symmetric matrices of others, those others become so too: D S X, or X S D along the
+    shorter dimension, whose products with themselves are nearly singular; of a square one its symmetric part, where that may
+    be definite. They are sqrt(size) times as large then, so that a multiple of the identity that is added hides less.
     """
-    if not _may_be_singular(tensor):
+    more = math.sqrt(size) if is_made else 1.0
+    if may_be_singular(tensor):
+        return _symmetric_near_singular(tensor, generator, size) * more
+    if not is_made or not _may_be_dependent(tensor):
         return tensor
-    rows = tensor.shape[-1]
+    if tensor.shape[-1] == tensor.shape[-2]:
+        half = mirrored((tensor + tensor.mT) / 2)
+        if may_be_singular(half):
+            return _symmetric_near_singular(half, generator, size) * more + (tensor - half)
+    wide = tensor if tensor.shape[-2] <= tensor.shape[-1] else tensor.mT
+    matrix = _shrinking(wide.shape[-2], generator, size)(wide.double().clone())
+    was, now = (torch.linalg.vector_norm(t.double(), dim=-1, keepdim=True) for t in (wide, matrix))
+    changed = (matrix * torch.where(now == 0, 1, more * was / now)).to(tensor.dtype)
+    return (changed if wide is tensor else changed.mT).contiguous()
+
+
+def _symmetric_near_singular(tensor: torch.Tensor, generator: torch.Generator, size: float) -> torch.Tensor:
+    matrix = tensor.double()
+    shrink = _shrinking(tensor.shape[-1], generator, size)
+    for _ in range(2):  # the rows of A, then those of (S A)^T
+        matrix = shrink(matrix.mT.contiguous())
+    was, now = (t.double().diagonal(dim1=-2, dim2=-1) for t in (tensor, matrix))
+    back = torch.where(now == 0, 1, was / now).abs().sqrt()
+    return mirrored((matrix * back.unsqueeze(-1) * back.unsqueeze(-2)).to(tensor.dtype))
+
+
+def _shrinking(rows: int, generator: torch.Generator, size: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return what multiplies a matrix of so many rows, in float64, by a secret S from the left; it is written."""
     count = -(-rows // _BLOCK)
     each = rows // count
     device = generator.device
@@ -105,16 +137,22 @@ def near_singular(tensor: torch.Tensor, generator: torch.Generator, *, size: flo
     basis = torch.linalg.qr(drawn)[0]
     less = size ** -torch.linspace(0, 1, count * columns, dtype=torch.float64, device=device).view(columns, count).T
     blocks = torch.eye(each, dtype=torch.float64, device=device) - (basis * (1 - less).unsqueeze(-2)) @ basis.mT
-    matrix = tensor.double()
-    for _ in range(2):  # the rows of A, then those of (S A)^T
-        matrix = matrix.mT.contiguous()
+
+    def shrink(matrix: torch.Tensor) -> torch.Tensor:
         matrix[..., order, :] = blocks @ matrix[..., order, :]
-    was, now = (t.double().diagonal(dim1=-2, dim2=-1) for t in (tensor, matrix))
-    back = torch.where(now == 0, 1, was / now).abs().sqrt()
-    return mirrored((matrix * back.unsqueeze(-1) * back.unsqueeze(-2)).to(tensor.dtype))
+        return matrix
+
+    return shrink
 
 
-def _may_be_singular(tensor: torch.Tensor) -> bool:
+def _may_be_dependent(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor holds matrices whose rows, or columns, may nearly depend on each other."""
+    if tensor.dim() < 2 or not tensor.is_floating_point() or min(tensor.shape[-2:]) < _LEAST_ROWS or not tensor.numel():
+        return False
+    return is_finite(tensor) and not is_binary(tensor) and not has_structural_zeros(tensor) and not is_symmetric(tensor)
+
+
+def may_be_singular(tensor: torch.Tensor) -> bool:
     """Return whether a tensor holds symmetric matrices of which none is shown not to be definite: no mask, no zeros to keep."""
     if tensor.dim() < 2 or not tensor.is_floating_point() or tensor.shape[-1] < _LEAST_ROWS or not tensor.numel():
         return False

@@ -132,3 +132,20 @@ def test_only_symmetric_matrices_that_may_be_definite_are_made_nearly_singular()
     no_diagonal = gram - torch.diag(gram.diagonal())
     for kept in (drawn, gram[:4, :4].clone(), torch.eye(16), no_diagonal, gram.long(), gram / 0, drawn[0]):
         assert near_singular(kept, torch.Generator().manual_seed(2), size=8.0) is kept
+
+
+def test_what_symmetric_matrices_are_made_of_makes_them_nearly_singular_and_larger() -> None:
+    drawn = torch.randn(2, 48, 96, generator=torch.Generator().manual_seed(1))
+    for matrix in (drawn, drawn.mT.contiguous()):
+        found = near_singular(matrix, torch.Generator().manual_seed(2), size=8.0, is_made=True)
+        now, was = (torch.linalg.svdvals(t.double()) for t in (found, matrix))
+        assert bool((now[..., 0] / now[..., -1] > 2 * was[..., 0] / was[..., -1]).all())
+        assert 2.7 < float(torch.linalg.vector_norm(now) / torch.linalg.vector_norm(was)) < 2.9
+        assert near_singular(matrix, torch.Generator().manual_seed(2), size=8.0) is matrix
+    nearly = mirrored(drawn @ drawn.mT / 96) + torch.randn(48, 48, generator=torch.Generator().manual_seed(3)) / 1024
+    found = near_singular(nearly, torch.Generator().manual_seed(2), size=8.0, is_made=True)
+    now, was = (torch.linalg.eigvalsh((t + t.mT).double() / 2) for t in (found, nearly))
+    assert bool((now[..., 0] > 0).all()) and bool((now[..., -1] / now[..., 0] > 2 * was[..., -1] / was[..., 0]).all())
+    assert torch.allclose(found - found.mT, nearly - nearly.mT, atol=1e-5)
+    for kept in (drawn[..., :4], drawn.long(), drawn.tril(), drawn / 0):
+        assert near_singular(kept, torch.Generator().manual_seed(2), size=8.0, is_made=True) is kept
