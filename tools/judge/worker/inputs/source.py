@@ -18,14 +18,8 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import device_of
+from ridgeline.tools.judge.worker.inputs.arrangements import lifts
 from ridgeline.tools.judge.worker.inputs.arrangements.crowds import ways_to_crowd
-from ridgeline.tools.judge.worker.inputs.arrangements.lifts import (
-    apart,
-    blocked,
-    lifted_whole,
-    mask_apart,
-    may_be_apart,
-)
 from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends, links_of, near_their_places, ranges_of
 from ridgeline.tools.judge.worker.inputs.arrangements.mask_links import changed_at, near_links
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangement
@@ -157,14 +151,14 @@ class SecretSource:
 
     def blocked(self, label: str) -> Tensors:
         """Return the inputs with numbers of their own added to runs of rows and columns: some columns far above others."""
-        generator, inputs = self._generator(label + ":whole"), self.transformed(blocked, label)
+        generator, inputs = self._generator(label + ":whole"), self.transformed(lifts.blocked, label)
         pairs = enumerate(changed_at(inputs, self.linked[BLOCKED], near_links, generator))
-        return tuple(lifted_whole(t, generator, ends=self.lifts[i]) if i in self.lifts else t for i, t in pairs)
+        return tuple(lifts.lifted_whole(t, generator, ends=self.lifts[i]) if i in self.lifts else t for i, t in pairs)
 
     def apart(self, label: str) -> Tensors:
         """Return the inputs with groups of rows that share hardly a column, and whole numbers near their places."""
-        generator, inputs = self._generator(label + ":near"), self.transformed(apart, label)
-        pairs = enumerate(changed_at(inputs, self.linked[APART], mask_apart, generator))
+        generator, inputs = self._generator(label + ":near"), self.transformed(lifts.apart, label)
+        pairs = enumerate(changed_at(inputs, self.linked[APART], lifts.mask_apart, generator))
         return tuple(near_their_places(t, generator, ends=self.near[i]) if i in self.near else t for i, t in pairs)
 
     @property
@@ -172,7 +166,7 @@ class SecretSource:
         """Return whether any input has groups of rows, or whole numbers that may be near their places."""
         forms, refused = self._forms, self.ways.refused
         floating = (t for i, t in enumerate(self._shapes) if not forms[i].is_whole and i not in refused)
-        return bool(self.near or self.linked[APART]) or any(map(may_be_apart, floating))
+        return bool(self.near or self.linked[APART]) or any(map(lifts.may_be_apart, floating))
 
     def near_one(self, label: str) -> Tensors:
         """Return the inputs with sizes near one, by the power in use: long products of them are numbers, not 0."""
