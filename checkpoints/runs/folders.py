@@ -309,6 +309,8 @@ def _the_one_run(matches: Sequence[Path], runs_dir: Path, wanted: str, path: Pat
     if os.path.lexists(path / FILE_NAME):
         raise RunError(f"{wanted}: its {FILE_NAME} is not a file, so it cannot go on; restore it or start a new run")
     if (path / LOCK_NAME).exists():
+        if set(os.listdir(path)) <= _LEFT_BY_A_START and not is_locked(path):
+            raise RunError(f"{wanted}: its search was ended before anything was stored; start it again")
         raise RunError(f"{wanted}: its {FILE_NAME} is gone, so it cannot go on; restore it or start a new run")
     folders = run_folders(runs_dir)
     near = difflib.get_close_matches(wanted, [f.name for f in folders], n=3, cutoff=0.4)

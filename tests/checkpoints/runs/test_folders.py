@@ -165,6 +165,18 @@ def test_newest_unfinished_skips_finished_foreign_running_and_damaged_runs(tmp_p
     assert newest_unfinished(tmp_path / "none", "quickstart") is None
 
 
+def test_a_search_that_was_ended_before_it_stored_anything_lost_no_archive(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    for left in (".lock", "run.log"):
+        (run / left).touch()
+        with pytest.raises(RunError, match="run: its search was ended before anything was stored; start it again"):
+            find_run(tmp_path, str(run))
+    (run / "result.json").touch()
+    with pytest.raises(RunError, match="its archive.sqlite is gone"):
+        find_run(tmp_path, str(run))
+
+
 def test_find_run_takes_a_path_a_name_its_beginning_or_a_search_id(tmp_path: Path) -> None:
     first = _make_run(tmp_path, "quickstart-0901", "quickstart", "stopped", "abc123")
     _make_run(tmp_path, "quickstart-0902", "quickstart", "stopped")

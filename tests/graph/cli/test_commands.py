@@ -251,6 +251,7 @@ def test_a_damaged_archive_is_said_in_one_line(runs: Path, command: list[str]) -
     ],
 )
 def test_resume_of_a_damaged_or_vanished_archive_says_so(runs: Path, harm: Callable[[Path], Any], says: str) -> None:
+    (runs / "q-1" / "result.json").write_text("{}")
     harm(runs / "q-1" / "archive.sqlite")
     done = _ridgeline(runs, "run", "--resume", "runs/q-1")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
