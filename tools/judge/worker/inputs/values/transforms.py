@@ -63,8 +63,8 @@ def near_one(tensor: torch.Tensor, _generator: torch.Generator, *, power: float)
 def narrowed(tensor: torch.Tensor, generator: torch.Generator, *, size: float) -> torch.Tensor:
     """Return the mean + e x each number's difference from it; masks and zeros that are structure stay.
 
-    `size`, a power of two, says how small e is at least: 1/2, 1/4 and so on to 1 / size for each row, the last of a matrix that
-    is symmetric, and where there are no rows.
+    `size`, a power of two, says how small e is at least: 1/2, 1/4 and so on to 1 / size for as many rows each, in a secret
+    order; the last of a matrix that is symmetric, of few rows for one at least, and where there are no rows.
     """
     if not tensor.numel() or not is_finite(tensor) or is_binary(tensor):
         return tensor
@@ -72,8 +72,9 @@ def narrowed(tensor: torch.Tensor, generator: torch.Generator, *, size: float) -
     mean = (tensor if zeros is None else tensor[~zeros]).mean(dtype=torch.float64)
     parts = torch.tensor(1 / size, dtype=torch.float64, device=tensor.device)
     if tensor.dim() > 1 and not is_symmetric(tensor):
-        most, shape = max(1, round(math.log2(size))), (*tensor.shape[:-1], 1)
-        parts = torch.exp2(-torch.randint(1, most + 1, shape, generator=generator, device=generator.device).double())
+        most, rows = max(1, round(math.log2(size))), tensor.shape[:-1].numel()
+        places = torch.randperm(rows, generator=generator, device=generator.device)
+        parts = torch.exp2((places * most // rows - most).double()).view(*tensor.shape[:-1], 1)
     moved = (mean + (tensor.double() - mean) * parts).to(tensor.dtype)
     return moved if zeros is None else torch.where(zeros, tensor, moved)
 

@@ -99,6 +99,16 @@ def test_zeros_stay_where_rows_are_lifted_and_what_keeps_no_differences_is_not()
     assert all(with_lifted_rows(tensor, generator, dims=1) is tensor for tensor in kept)
 
 
+@pytest.mark.parametrize("rows", [1, 3, 40])
+def test_as_many_rows_are_narrow_by_each_part_and_one_of_few_by_the_least(rows: int) -> None:
+    values = torch.randn(rows, 512, generator=torch.Generator().manual_seed(1))
+    for seed in range(4):
+        found = narrowed(values, torch.Generator().manual_seed(seed), size=256.0)
+        parts = found.std(-1) / values.std(-1)
+        powers = sorted(torch.log2(parts).round().int().tolist())
+        assert powers == sorted(-8 + i * 8 // rows for i in range(rows))
+
+
 def test_narrowed_numbers_are_as_far_from_their_mean_as_they_were_times_a_part() -> None:
     values = 3 + torch.randn(8, 16, generator=torch.Generator().manual_seed(1))
     found = narrowed(values, torch.Generator().manual_seed(2), size=256.0)
