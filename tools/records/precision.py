@@ -120,6 +120,10 @@ an element that honest kernels move to the other side, so 0.1 % are missed."""
 LAST_BITS_REACH = 2.0
 """Multiple of an element's furthest draw with other last bits by which that very element may be off: two steps in one row."""
 
+SUMS_REACH = (1.0, -1.0, LAST_BITS_REACH, -LAST_BITS_REACH)
+"""Multiples of what plain sums lose by which a sum may be off on either side of a boundary: a chain of another order or scale
+loses more or less, and its sign is luck."""
+
 WELL_CONDITIONED_SHARE = 15 / 16
 """Share of an output's elements, those that other last bits move least, which are held to a limit of their own where the whole
 output's is beyond the nominal gate: a denominator next to zero leaves few digits of single elements, not of the others."""

@@ -38,6 +38,7 @@ class Lanes:
     count: int
     scale: float = 1.0
     moments: Moments = Moments.TWICE
+    makes_products: bool = True  # else these are left as they are
 
     def sum(self, terms: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
         """Return a sum over dimensions.
@@ -68,7 +69,7 @@ class Lanes:
         (batch, rows, inner), columns = first.shape, second.shape[-1]
         count = batch * rows * columns * inner
         is_again = self.moments is not Moments.TWICE or (columns > 1 and self.count < min(PLAIN_LANES))
-        if not count or count > _MOST_PRODUCTS or is_again:
+        if not self.makes_products or not count or count > _MOST_PRODUCTS or is_again:
             return None
         lanes = self._for(inner, is_along=columns > 1)
         missing = -inner % lanes
@@ -87,27 +88,26 @@ class Lanes:
             made[at : at + tile_batch, row : row + tile_rows] = _in_pairs(sums)
         return made.div_(self.scale)
 
+    def running_sum(self, terms: torch.Tensor, dim: int) -> torch.Tensor:
+        """Return running sums, each the one before it and one term more.
+
+        PyTorch's own are in float64 on a CPU, numpy's are plain. A running sum has one lane, so that is four times as long as
+        `LONGEST_LANE` at most: longer rows are pieces, to each of which the sum of those before it is added.
+        """
+        rows = (terms * self.scale).float().movedim(dim, -1)
+        total = torch.zeros_like(rows[..., :1])
+        pieces = []
+        for piece in torch.split(rows, 4 * LONGEST_LANE, dim=-1):
+            sums = torch.from_numpy(np.add.accumulate(piece.contiguous().numpy(), axis=-1)) + total
+            total = sums[..., -1:]
+            pieces.append(sums)
+        return torch.cat(pieces, dim=-1).div_(self.scale).movedim(-1, dim)
+
     def _for(self, terms: int, *, is_along: bool) -> int:
         least = min(PLAIN_LANES)
         if self.count < least:
             return max(self.count, math.ceil(terms / LONGEST_FEW))
         return max(1 if is_along and self.count == least else self.count, math.ceil(terms / LONGEST_LANE))
-
-
-def running_sum(terms: torch.Tensor, dim: int) -> torch.Tensor:
-    """Return running sums in float32, each the one before it and one term more.
-
-    PyTorch's own are in float64 on a CPU, numpy's are plain. A running sum has one lane, so that is four times as long as
-    `LONGEST_LANE` at most: longer rows are pieces, to each of which the sum of those before it is added.
-    """
-    rows = terms.float().movedim(dim, -1)
-    total = torch.zeros_like(rows[..., :1])
-    pieces = []
-    for piece in torch.split(rows, 4 * LONGEST_LANE, dim=-1):
-        sums = torch.from_numpy(np.add.accumulate(piece.contiguous().numpy(), axis=-1)) + total
-        total = sums[..., -1:]
-        pieces.append(sums)
-    return torch.cat(pieces, dim=-1).movedim(-1, dim)
 
 
 def _in_pairs(sums: torch.Tensor) -> torch.Tensor:

@@ -13,10 +13,13 @@ Among equals each run chooses in one way (choices.py). An output is right where 
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import math
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -30,9 +33,10 @@ from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.choices import Choices, Way
 from ridgeline.tools.judge.worker.grading.class_errors import moved
 from ridgeline.tools.judge.worker.grading.explained import Explained, merged
+from ridgeline.tools.judge.worker.grading.plain_sums import PLAIN_WAYS, PlainSums
 from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.precision import LAST_BITS, LAST_BITS_DRAWS, SUM_ERROR
+from ridgeline.tools.records.precision import LAST_BITS, LAST_BITS_DRAWS, SUM_ERROR, SUMS_REACH
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 _FEWEST_ALIKE = 3
@@ -59,6 +63,22 @@ def excused(
     for rng_seed in range(LAST_BITS_DRAWS):
         for explained in ways.found:
             if not explained.add(ways.draw(explained.way, rng_seed)):
+                return
+        yield ways.output()
+    if all(each.is_cpu for each in case.inputs):
+        yield from _excused_by_sums(ways)
+
+
+def _excused_by_sums(ways: _Ways) -> Iterator[torch.Tensor]:
+    """Yield an output as it is expected wherever what plain sums lose decides on it, too; nothing where none is made.
+
+    Each has a scale of its own: of terms that are alike every one loses something else.
+    """
+    for rng_seed, (reach, lanes) in enumerate(itertools.product(SUMS_REACH, PLAIN_WAYS), LAST_BITS_DRAWS):
+        scale = 1 + random.Random(rng_seed).random()
+        sums = PlainSums(replace(lanes, scale=scale, makes_products=False), reach)
+        for explained in ways.found:
+            if not explained.add(ways.draw(explained.way, rng_seed, sums)) or not sums.has_summed:
                 return
         yield ways.output()
 
@@ -114,8 +134,8 @@ class _Ways:
         types = self._types if is_rounded else ()
         return Way(takes_last=way.takes_last, guides=way.guides, types=types, is_flushed=is_flushed)
 
-    def draw(self, way: Way, rng_seed: int) -> torch.Tensor | None:
-        """Return an output of a draw; None where the reference refuses it, or nothing on the way jumps.
+    def draw(self, way: Way, rng_seed: int, sums: PlainSums | None = None) -> torch.Tensor | None:
+        """Return an output of a draw, by plain sums or not; None where the reference refuses it, or nothing on the way jumps.
 
         Every other draw chooses among numbers as the reference's own type has them, and every fourth among those of which the
         smallest are 0: a kernel may keep more digits than that type has, or flush. Half of them have results further from zero:
@@ -130,7 +150,7 @@ class _Ways:
             rounding = LastBits(rng_seed, dtype, is_up=rng_seed % 4 in (1, 2), narrow=narrow)
             try:
                 signs = signed_as(self._reference, case.expected)
-                with torch.no_grad(), signs, Choices(choices), rounding:
+                with torch.no_grad(), signs, Choices(choices), sums or contextlib.nullcontext(), rounding:
                     outputs = run(*operands)
             except BadReferenceError:
                 return None

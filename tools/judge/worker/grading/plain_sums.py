@@ -18,7 +18,7 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, named_arguments, operation_name
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, made_once
 from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, worst_of
-from ridgeline.tools.judge.worker.grading.lanes import Lanes, Moments, running_sum
+from ridgeline.tools.judge.worker.grading.lanes import Lanes, Moments
 from ridgeline.tools.judge.worker.grading.moments import moments_of
 from ridgeline.tools.judge.worker.grading.plain_exponential import plain_exponential
 from ridgeline.tools.judge.worker.grading.plain_transforms import transformed
@@ -65,13 +65,28 @@ def plain_outputs(reference: Reference, case: Case, lanes: Lanes) -> Tensors | N
 
 
 class PlainSums(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there
-    """Lets reductions and products on a CPU add in float32 by lanes."""
+    """Lets reductions and products on a CPU add in float32 by lanes, and their results be off by `reach` x what that loses."""
 
-    def __init__(self, lanes: Lanes) -> None:
+    def __init__(self, lanes: Lanes, reach: float = 1.0) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
-        self._lanes = lanes
+        self.has_summed = False
+        self._lanes, self._reach = lanes, reach
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = self._made(func, args, kwargs)
+        if made is not None:
+            self.has_summed = True
+            if self._reach == 1.0:
+                return made
+        exact = func(*args, **(kwargs or {}))
+        if made is None:
+            return exact
+        if isinstance(made, torch.Tensor):
+            return _further(made, exact, self._reach)
+        return tuple(_further(one, other, self._reach) for one, other in zip(made, exact, strict=True))
+
+    def _made(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Return what an operation gives by plain sums; None for one that has none."""
         given = named_arguments(func, args, kwargs)
         name = operation_name(func)
         operand = given.get("self", given.get("input"))
@@ -84,12 +99,19 @@ class PlainSums(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch ha
             given = {argument.name: given.get(argument.name) for argument in func._schema.arguments}
             return (_NORMALISED[name](given, self._lanes), *func(*args, **(kwargs or {}))[1:])
         if name in _PRODUCTS and "out" not in given and isinstance(operand, torch.Tensor) and _is_summed(operand):
-            product = _product_of(name, given, self._lanes)
-            return func(*args, **(kwargs or {})) if product is None else product
+            return _product_of(name, given, self._lanes)
         made = _REDUCTIONS.get(name)
         if made is None or "out" in given or not (isinstance(operand, torch.Tensor) and _is_summed(operand)):
-            return func(*args, **(kwargs or {}))
+            return None
         return made(_Reduction(func, operand, given, self._lanes))
+
+
+def _further(made: torch.Tensor, exact: torch.Tensor, reach: float) -> torch.Tensor:
+    """Return a result that is `reach` x as far from the exact one; what is no number stays."""
+    if not (made.is_floating_point() or made.is_complex()):
+        return made
+    apart = made - exact
+    return torch.where(torch.isfinite(apart), exact + reach * apart, made)
 
 
 def _is_summed(operand: torch.Tensor) -> bool:
@@ -136,7 +158,7 @@ class _Reduction:
 
 def _cumsum(call: _Reduction) -> torch.Tensor:
     made = call.given.get("dtype")
-    return running_sum(call.operand, call.given["dim"]).to(call.operand.dtype if made is None else made)
+    return call.lanes.running_sum(call.operand, call.given["dim"]).to(call.operand.dtype if made is None else made)
 
 
 def _norm(call: _Reduction) -> torch.Tensor:
