@@ -14,13 +14,18 @@ from collections.abc import Iterator
 from types import FrameType
 
 from ridgeline.tools.errors import REFERENCE, BadReferenceError
+from ridgeline.tools.judge.worker.own_time import OwnTime
 
 _TIMES = 20.0
 """A call may take this x the shortest of its kind so far: denormal numbers take a CPU some ten times as long as others."""
 _LEAST_S = 0.5
 """A call may always take this: whatever else the machine does comes between."""
 _OWN = 1 / 2
-"""Part of the time allowed in which the thread itself was at work, where the call is ended: a stopped machine ends none."""
+"""Part of the time allowed in which the thread itself was at work, where the call is ended: a stopped machine ends none.
+
+Nor does a busy one: time that any of the call's threads waited for a core is not counted, though one that spins for another is
+at work.
+"""
 
 
 class TakesTooLongError(BadReferenceError):
@@ -65,10 +70,11 @@ class Patience:
 @contextlib.contextmanager
 def _alarm(limit_s: float) -> Iterator[None]:
     """Raise in the reference's code once a block took this long, and again where that was caught there."""
-    began_s = time.thread_time()
+    began_s, spent = time.thread_time(), OwnTime()
 
     def ring(_number: int, frame: FrameType | None) -> None:
-        if time.thread_time() - began_s >= _OWN * limit_s and _is_in_reference(frame):
+        was_at_work = time.thread_time() - began_s >= _OWN * limit_s and spent.seconds() >= limit_s
+        if was_at_work and _is_in_reference(frame):
             raise TakesTooLongError.of_text(
                 f"forward() took longer than {limit_s:.2g} s, far more than it usually does"
             )

@@ -7,7 +7,6 @@ honest kernels would differ there by the order of their sums.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -26,6 +25,7 @@ from ridgeline.tools.judge.worker.domain.relaxations import objection_to_relaxat
 from ridgeline.tools.judge.worker.grading.case import Case, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
+from ridgeline.tools.judge.worker.own_time import OwnTime
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import NOMINAL, SIGNED, part_of
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
@@ -81,12 +81,12 @@ class SignTrials:
 
     def _settle_arguments(self, trial: str, candidates: Sequence[ArgumentKey]) -> dict[ArgumentKey, str]:
         """Note those of the candidates that the reference takes together, and return the others with the reason."""
-        until_s = time.perf_counter() + self._limit_s
+        spent = OwnTime()
         return settle_by_halves(
             candidates,
             note=lambda chosen: self._note(trial, chosen),
             objection_to=lambda _asked, _taken: self._objection(trial),
-            is_over=lambda: time.perf_counter() > until_s,
+            is_over=lambda: spent.seconds() > self._limit_s,
         )
 
     def _note(self, name: str, chosen: frozenset[ArgumentKey]) -> None:

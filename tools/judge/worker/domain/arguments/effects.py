@@ -5,7 +5,6 @@ A kernel may leave out what such arguments take part in, and what such outputs a
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
+from ridgeline.tools.judge.worker.own_time import OwnTime
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.trial_names import NOMINAL, SCALARS
@@ -69,8 +69,8 @@ class Effects:
         """Return the tensors that have no effect, by name with the reason."""
         found: dict[str, str] = {}
         changing = list(self._source.changing)
-        until = time.perf_counter() + limit_s
-        while changing and time.perf_counter() < until:
+        spent = OwnTime()
+        while changing and spent.seconds() < limit_s:
             argument = changing.pop()
             if hidden := self._hidden((argument,)):
                 found[names(argument)] = hidden.reason

@@ -6,7 +6,6 @@ One matrix that has to be definite says nothing of the weights beside it: each o
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from functools import partial
 
@@ -20,6 +19,7 @@ from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.class_errors import moved_in_type
 from ridgeline.tools.judge.worker.inputs.parameters import Values
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.own_time import OwnTime
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import GIVEN, NOMINAL
 
@@ -57,7 +57,7 @@ class OtherParameters:
         self._book = book
         self._reference = reference
         self._tried = tried
-        self._until_s = time.perf_counter() + limit_s
+        self._spent, self._limit_s = OwnTime(), limit_s
         self._halves_left = self._most_halves = most_halves
         self._is_default_finite: bool | None = None
         self._default_moves: float | None = None
@@ -85,7 +85,7 @@ class OtherParameters:
         return kept
 
     def _is_over(self) -> bool:
-        return self._halves_left <= 0 or time.perf_counter() > self._until_s
+        return self._halves_left <= 0 or self._spent.seconds() > self._limit_s
 
     def _objection_to(self, way: int, asked: Sequence[str], taken: frozenset[str]) -> str:
         self._halves_left -= 1

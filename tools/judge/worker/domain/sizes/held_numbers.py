@@ -5,7 +5,6 @@ A bounded level that one unit a step refills rests where the demand is one unit,
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from ridgeline.tools.judge.worker.domain.objections import Tried
@@ -13,6 +12,7 @@ from ridgeline.tools.judge.worker.domain.sizes.first_parts import FirstParts
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.held import Held, numbers_to_hold
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.own_time import OwnTime
 from ridgeline.tools.records.trial_names import EARLY, HELD
 
 _LEAST = 0.1
@@ -48,7 +48,7 @@ def find_held_numbers(source: SecretSource, book: CaseBook, parts: FirstParts, t
 
 def _best(parts: FirstParts, trial: str, rules: Sequence[Held]) -> Held | None:
     """Return the rule whose number lets the output depend most on the first part, where it is gone beside zeros."""
-    until_s, is_late = time.perf_counter() + _LIMIT_S, trial not in EARLY
+    spent, is_late = OwnTime(), trial not in EARLY
     beside_zeros = parts.beside_zeros(is_late=is_late)
     if beside_zeros is None or not beside_zeros.leaves_places:
         return None
@@ -58,7 +58,7 @@ def _best(parts: FirstParts, trial: str, rules: Sequence[Held]) -> Held | None:
         by_numbers.setdefault(tuple(map(rule, parts.usual)), rule)
     by_numbers.pop(parts.zeros, None)
     for numbers, rule in by_numbers.items():
-        if len(shown) >= _LEAST_TRIED and time.perf_counter() > until_s:
+        if len(shown) >= _LEAST_TRIED and spent.seconds() > _LIMIT_S:
             break
         response = parts.beside(numbers, is_late=is_late)
         if response is not None:

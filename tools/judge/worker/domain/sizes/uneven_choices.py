@@ -8,7 +8,6 @@ the others, and is not held back by what bears no other size, as a state's trans
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from ridgeline.tools.judge.worker.domain.alike import MERELY, difference, is_pow
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.trial_changes import Share
+from ridgeline.tools.judge.worker.own_time import OwnTime
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import NOMINAL, UNEVEN
 
@@ -60,7 +60,7 @@ class UnevenChoices:
             seen: tries a look at the reference, which returns why a choice shows nothing, by its name.
             steps_of: finds the most steps of a trial that hold with what is noted.
         """
-        until_s, found = time.perf_counter() + _LIMIT_S, dict[Share, int]()
+        spent, found = OwnTime(), dict[Share, int]()
         for n, share in enumerate(self.shares):
             if share not in self._nothing:
                 look = functools.partial(self._shows_nothing, share)
@@ -69,7 +69,7 @@ class UnevenChoices:
                 self._note(trial, {share: 1})
                 found[share] = steps_of(trial)
             n_enough = sum(n >= _ENOUGH_STEPS for n in found.values())
-            if n_enough == _ENOUGH_CHOICES or (len(found) > 1 and time.perf_counter() > until_s):
+            if n_enough == _ENOUGH_CHOICES or (len(found) > 1 and spent.seconds() > _LIMIT_S):
                 break
         most = max(found.values(), default=0)
         self._note(trial, {share: n for share, n in found.items() if n and n >= min(most, _ENOUGH_STEPS)})
