@@ -12,6 +12,11 @@ from ridgeline.tools.records.precision import LAST_BITS_REACH
 _INDICES = (torch.int32, torch.int64)
 
 
+def beside(want: torch.Tensor, apart: torch.Tensor, by: torch.Tensor | float) -> torch.Tensor:
+    """Return numbers as far from the wanted ones as these are `apart`, less what they may be off `by`."""
+    return want + torch.copysign((apart.abs() - by).clamp_(min=0.0), apart)
+
+
 class Explained:
     """An output, as it is expected where runs in one way have what it has."""
 
@@ -49,10 +54,8 @@ class Explained:
     def _nearer(self, by: torch.Tensor | float) -> torch.Tensor:
         """Return the output in float64, nearer to the expected one by as much as it is to the base, and by at most `by`."""
         base, output = self._base.double(), self._output.double()
-        apart = output - base
-        nearer = self._want + torch.copysign((apart.abs() - by).clamp_(min=0.0), apart)
         is_same = (output == base) | (output.isnan() & base.isnan())
-        return torch.where(is_same, self._want, nearer)
+        return torch.where(is_same, self._want, beside(self._want, output - base, by))
 
     def rows(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return what is left of each row, and how far it is from the expected one.

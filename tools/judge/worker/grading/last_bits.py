@@ -8,6 +8,9 @@ stay equal. Operands are moved as for what sums lose, since what is left of larg
 The mean of numbers that are all alike may be off by last bits too: a kernel multiplies their sum by a rounded 1/n, and what is
 left of the numbers less that mean, over a deviation of nothing, is anything.
 
+A sum of many terms in one float loses more than last bits, so where these do not explain an output plain sums are made too, and
+those that are as far off to the other side, or twice as far.
+
 Among equals each run chooses in one way (choices.py). An output is right where one way gives each of its rows.
 """
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from ridgeline.tools.judge.worker.grading.expected import Expected
+from ridgeline.tools.judge.worker.grading.explained import beside
 from ridgeline.tools.judge.worker.grading.small_rows import Moved
 from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.precision import (
@@ -69,7 +70,7 @@ class WellConditioned:
             reached = torch.maximum(reached, apart, out=reached)
         given = output.detach().reshape(-1).double()
         apart = given - want
-        nearer = want + torch.copysign((apart.abs() - LAST_BITS_REACH * reached).clamp_(min=0.0), apart)
+        nearer = beside(want, apart, LAST_BITS_REACH * reached)
         stays = self.chosen | ~torch.isfinite(apart)
         return torch.where(stays, given, nearer).reshape(expected.values.shape)
 
