@@ -9,7 +9,7 @@ The mean of numbers that are all alike may be off by last bits too: a kernel mul
 left of the numbers less that mean, over a deviation of nothing, is anything.
 
 A sum of many terms in one float loses more than last bits, so where these do not explain an output plain sums are made too, and
-those that are as far off to the other side, or twice as far.
+those that are as far off to the other side, or four times as far.
 
 Among equals each run chooses in one way (choices.py). An output is right where one way gives each of its rows.
 """
