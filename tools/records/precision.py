@@ -121,8 +121,8 @@ LAST_BITS_REACH = 2.0
 """Multiple of an element's furthest draw with other last bits by which that very element may be off: two steps in one row."""
 
 SUMS_REACH = (1.0, -1.0, OWN_MULTIPLE[PrecisionClass.FP32], -OWN_MULTIPLE[PrecisionClass.FP32])
-"""Multiples of what plain sums lose by which a sum may be off on either side of a boundary, as in limits: a chain of another scale
-loses more or less, and its sign is luck."""
+"""Multiples of what plain sums lose by which a sum may be off on either side of a boundary, as in limits: a chain of another
+scale loses more or less, and its sign is luck."""
 
 WELL_CONDITIONED_SHARE = 15 / 16
 """Share of an output's elements, those that other last bits move least, which are held to a limit of their own where the whole
