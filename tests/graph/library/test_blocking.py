@@ -67,6 +67,21 @@ def test_an_interrupt_lets_the_work_end_in_order_and_leaves_once_it_has() -> Non
     assert said.split("\n") == ["started", "draining", "in order", "interrupted", ""], errors
 
 
+def test_a_start_has_no_wait_that_an_interrupt_could_break(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> int:
+        return 7
+
+    thread, wait = _WorkThread(work()), threading.Event.wait
+
+    def interrupted_wait(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Event, "wait", interrupted_wait)
+        thread.start()
+    assert wait(thread.has_ended, 10) and thread.result() == 7
+
+
 def test_a_second_interrupt_cancels_the_work() -> None:
     said, errors, _ = interrupted(
         DRAINED,
