@@ -142,7 +142,12 @@ def thread_waited_s() -> float:
 
 def waited_s(pid: int) -> float:
     """Return the seconds that the living threads of a process could have run and waited for a core; 0.0 when it is gone."""
-    return sum(_threads_ns(pid, _WAITED).values()) / 1e9
+    return sum(waits_ns(pid).values()) / 1e9
+
+
+def waits_ns(pid: int) -> dict[str, int]:
+    """Return the nanoseconds that each living thread of a process could have run and waited for a core, by its id."""
+    return _threads_ns(pid, _WAITED)
 
 
 def _threads_ns(pid: int, field: int = _RAN) -> dict[str, int]:

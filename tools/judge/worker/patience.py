@@ -23,9 +23,9 @@ _LEAST_S = 0.5
 _OWN = 1 / 2
 """Part of the time allowed in which the thread itself was at work, where the call is ended: a stopped machine ends none.
 
-Nor does a busy one: time that any of the call's threads waited for a core is not counted, though one that spins for another is
-at work.
+Nor does a busy one, before `_MOST_S`: what the thread, or one that it waits for, waited for a core is not counted.
 """
+_MOST_S = 10.0
 
 
 class TakesTooLongError(BadReferenceError):
@@ -73,8 +73,8 @@ def _alarm(limit_s: float) -> Iterator[None]:
     began_s, spent = time.thread_time(), OwnTime()
 
     def ring(_number: int, frame: FrameType | None) -> None:
-        was_at_work = time.thread_time() - began_s >= _OWN * limit_s and spent.seconds() >= limit_s
-        if was_at_work and _is_in_reference(frame):
+        was_at_work = time.thread_time() - began_s >= _OWN * limit_s
+        if was_at_work and spent.is_beyond(limit_s, by_clock_s=max(_MOST_S, 2 * limit_s)) and _is_in_reference(frame):
             raise TakesTooLongError.of_text(
                 f"forward() took longer than {limit_s:.2g} s, far more than it usually does"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -12,26 +13,44 @@ from ridgeline.tools.judge.worker import own_time, patience
 from ridgeline.tools.judge.worker.own_time import OwnTime
 from ridgeline.tools.judge.worker.patience import TakesTooLongError
 
+BUSY = """import time
+            began = time.perf_counter()
+            while time.perf_counter() - began < 0.2: pass
+            return x"""
 
-def wait_for_cores(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
-    """Let this process seem to wait for a core for a share of the clock's time; beyond 1 several threads do."""
-    monkeypatch.setattr(own_time, "waited_s", lambda _: share * time.perf_counter())
+
+def wait_for_cores(monkeypatch: pytest.MonkeyPatch, share: float, *others: float) -> None:
+    """Let this thread seem to wait for a core for a share of the clock's time, and others for theirs."""
+    shares = {str(threading.get_native_id()): share, **{f"other {i}": each for i, each in enumerate(others)}}
+    monkeypatch.setattr(
+        own_time, "waits_ns", lambda _: {task: int(each * time.perf_counter() * 1e9) for task, each in shares.items()}
+    )
 
 
-@pytest.mark.parametrize(("share", "counted"), [(0.0, 1.0), (0.75, 0.25), (4.0, 0.05)])
-def test_time_is_counted_but_for_waits_for_a_core(
-    monkeypatch: pytest.MonkeyPatch, share: float, counted: float
+@pytest.mark.parametrize(
+    ("shares", "counted"), [((0.0,), 1.0), ((0.75,), 0.25), ((0.25, 0.5, 0.25, 0.25), 0.25), ((0.0, *[0.25] * 9), 0.75)]
+)
+def test_waits_for_a_core_are_not_counted(
+    monkeypatch: pytest.MonkeyPatch, shares: tuple[float, ...], counted: float
 ) -> None:
-    wait_for_cores(monkeypatch, share)
-    spent, began_s = OwnTime(), time.perf_counter()
+    wait_for_cores(monkeypatch, *shares)
+    spent = OwnTime()
+    time.sleep(0.2)
+    assert spent.is_beyond(0.7 * 0.2 * counted, by_clock_s=9)
+    assert not spent.is_beyond(0.2 * counted * 2, by_clock_s=9)
+
+
+def test_a_limit_ends_after_five_times_its_seconds_whatever_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_for_cores(monkeypatch, 1.0, 1.0)
+    spent = OwnTime()
     time.sleep(0.1)
-    assert spent.seconds() == pytest.approx(counted * (time.perf_counter() - began_s), rel=0.1)
+    assert not spent.is_beyond(0.05)
+    assert spent.is_beyond(0.01)
 
 
 def test_load_ends_no_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "_LEAST_S", 0.05)
-    busy = reference("import time\n            began = time.perf_counter()\n"
-                     "            while time.perf_counter() - began < 0.2: pass\n            return x")  # fmt: skip
+    busy = reference(BUSY)
     with busy.patience.trying(), pytest.raises(TakesTooLongError):
         busy.run((ENDLESS,))
     wait_for_cores(monkeypatch, 0.9)
@@ -41,8 +60,9 @@ def test_load_ends_no_call(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_call_without_end_ends_on_a_busy_machine_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "_LEAST_S", 0.02)
-    wait_for_cores(monkeypatch, 2.0)
+    monkeypatch.setattr(patience, "_MOST_S", 0.3)
+    wait_for_cores(monkeypatch, 1.0, 1.0)
     began_s, endless = time.perf_counter(), reference()
     with endless.patience.trying(), pytest.raises(TakesTooLongError):
         endless.run((ENDLESS,))
-    assert time.perf_counter() - began_s > 0.3
+    assert 0.3 < time.perf_counter() - began_s < 5

@@ -86,7 +86,7 @@ class SignTrials:
             candidates,
             note=lambda chosen: self._note(trial, chosen),
             objection_to=lambda _asked, _taken: self._objection(trial),
-            is_over=lambda: spent.seconds() > self._limit_s,
+            is_over=lambda: spent.is_beyond(self._limit_s),
         )
 
     def _note(self, name: str, chosen: frozenset[ArgumentKey]) -> None:

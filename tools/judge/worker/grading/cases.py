@@ -139,9 +139,10 @@ class CaseBook:
 
     def forget(self, *names: str) -> None:
         """Drop cases and their classes' errors: their contents have changed."""
+        if not self._held.keys().isdisjoint(names):
+            self.let_go()
         for name in names:
             self._kept.pop(name, None)
-            self._held.pop(name, None)
             self._own.pop(name, None)
             self._sums.pop(name, None)
             self._fits.pop(name, None)

@@ -28,7 +28,8 @@ class MadeOutputs:
             self._case = weakref.ref(case)
         if what in self._outputs:
             return self._outputs[what]
-        outputs = make()
+        made = make()
+        outputs = None if made is None else tuple(t.detach() for t in made)  # a parameter gets other numbers
         size_bytes = sum(t.untyped_storage().nbytes() for t in outputs or ())
         if self._taken_bytes + size_bytes <= self.room_bytes:
             self._taken_bytes += size_bytes

@@ -104,3 +104,11 @@ def test_they_share_the_room_of_the_case_that_is_held() -> None:
     assert book.made.room_bytes == (1 << 20) - case.size_bytes
     book.let_go()
     assert book.made.room_bytes == 1 << 20
+
+
+def test_what_is_kept_of_a_parameter_keeps_its_numbers() -> None:
+    kept, case, parameter = MadeOutputs(1 << 20), torch.empty(0), torch.nn.Parameter(torch.ones(4))
+    kept.once(case, "weight", lambda: (parameter,))
+    parameter.data = torch.zeros(4)
+    found = kept.once(case, "weight", lambda: None)
+    assert found is not None and torch.equal(found[0], torch.ones(4))

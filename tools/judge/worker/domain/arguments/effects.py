@@ -70,7 +70,7 @@ class Effects:
         found: dict[str, str] = {}
         changing = list(self._source.changing)
         spent = OwnTime()
-        while changing and spent.seconds() < limit_s:
+        while changing and not spent.is_beyond(limit_s):
             argument = changing.pop()
             if hidden := self._hidden((argument,)):
                 found[names(argument)] = hidden.reason

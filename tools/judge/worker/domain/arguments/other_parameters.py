@@ -85,7 +85,7 @@ class OtherParameters:
         return kept
 
     def _is_over(self) -> bool:
-        return self._halves_left <= 0 or self._spent.seconds() > self._limit_s
+        return self._halves_left <= 0 or self._spent.is_beyond(self._limit_s)
 
     def _objection_to(self, way: int, asked: Sequence[str], taken: frozenset[str]) -> str:
         self._halves_left -= 1

@@ -8,6 +8,7 @@ parameters and scalars are tried beside nominal inputs and larger ones, and that
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -23,6 +24,7 @@ from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.trial_changes import Far
 from ridgeline.tools.judge.worker.inputs.values.structure import in_order
 from ridgeline.tools.judge.worker.inputs.values.transforms import silent
+from ridgeline.tools.judge.worker.own_time import OwnTime
 from ridgeline.tools.records.trial_names import (
     FAR_CHOICES,
     LARGE_MATRICES,
@@ -38,6 +40,8 @@ _KINDS = (*MOVED, LARGE_VECTORS, LARGE_MATRICES, SMALL_PARAMETERS, LARGE_SCALARS
 """Trials whose parameters and scalars are tried."""
 _USUAL, _LARGER, _LARGEST = (MOST_STEPS[FAR_CHOICES] * n // 2 for n in range(3))
 """Steps of the inputs' size: each kind is looked at beside the first two, the best of them beside the last too."""
+_LIMIT_S = 5.0
+"""After so long no further kind is looked at: each takes three runs."""
 _PART = 3 / 4
 """Part of every dimension that the first part is, and the last one."""
 _SHOWN = 1 / 16
@@ -95,7 +99,11 @@ class FarChoices:
             pairs = zip(self._shown(kind, steps, scalars), usual, strict=False)
             return max((shown - was for shown, was in pairs if was < _SHOWN), default=0.0)
 
-        found = {(kind, steps): more(kind, steps) for steps in (_LARGER, _USUAL) for kind in kinds}
+        spent, found = OwnTime(), dict[tuple[str, int], float]()
+        for steps, kind in itertools.product((_LARGER, _USUAL), kinds):
+            if found and spent.is_beyond(_LIMIT_S):
+                break
+            found[kind, steps] = more(kind, steps)
         best = max(found, key=found.__getitem__)[0]
         found[best, _LARGEST] = more(best, _LARGEST)
         best_first = sorted((each for each in found if found[each] >= _MORE), key=found.__getitem__, reverse=True)
@@ -137,7 +145,7 @@ def _is_in_part(tensor: torch.Tensor, *, at_end: bool) -> torch.Tensor:
 
 
 def _least_changed(usual: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> float:
-    """Return the share of an output that is another in either of two."""
+    """Return the share of an output that is another in each of two: the smaller one."""
     return min(_changed(usual, one), _changed(usual, other))
 
 

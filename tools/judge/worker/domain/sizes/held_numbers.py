@@ -58,7 +58,7 @@ def _best(parts: FirstParts, trial: str, rules: Sequence[Held]) -> Held | None:
         by_numbers.setdefault(tuple(map(rule, parts.usual)), rule)
     by_numbers.pop(parts.zeros, None)
     for numbers, rule in by_numbers.items():
-        if len(shown) >= _LEAST_TRIED and spent.seconds() > _LIMIT_S:
+        if len(shown) >= _LEAST_TRIED and spent.is_beyond(_LIMIT_S):
             break
         response = parts.beside(numbers, is_late=is_late)
         if response is not None:

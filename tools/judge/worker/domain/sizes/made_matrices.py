@@ -17,6 +17,7 @@ from ridgeline.tools.judge.worker.inputs.values.symmetry import may_be_singular
 
 _MOST_SEEN = 64
 """Square results of a run that are looked at."""
+_TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _ROUNDING = 2.0**-16
 """Part of its largest number by which a product's two halves may differ."""
 
@@ -39,15 +40,15 @@ class _Made(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if not func.is_view and "empty" not in func._schema.name:
+        is_of_numbers = any(t.is_floating_point() for t in tensors_in((args, kwargs)))  # a mask of ones is none
+        if is_of_numbers and not func.is_view and "empty" not in func._schema.name:
             for made in tensors_in(result):
                 self.is_any = self.is_any or self._is_symmetric(made)
         return result
 
     def _is_symmetric(self, made: torch.Tensor) -> bool:
-        is_square = (
-            made.dim() > 1 and made.shape[-1] == made.shape[-2] and made.is_floating_point() and made.numel() > 0
-        )
+        is_plain = made.layout is torch.strided and made.dtype in _TYPES
+        is_square = is_plain and made.dim() > 1 and made.shape[-1] == made.shape[-2] and made.numel() > 0
         if not is_square or self._n_seen >= _MOST_SEEN:
             return False
         self._n_seen += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ridgeline.tools.judge.worker.call_form import Scalar
-from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import FURTHEST, OF_INPUTS
+from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import OF_INPUTS
 from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import (
@@ -68,7 +68,7 @@ def of_other_size(
         return replace(usual, inputs=source.times(usual.inputs, times))
     weights = source.weights
     if trial in MOVED:
-        by = min(times, FURTHEST) if trial in RAISED else -min(times, FURTHEST)
+        by = times if trial in RAISED else -times
         others = {n: usual.parameters[n] + by for n in weights.free_to_move(vectors=trial in MOVED_VECTORS)}
     else:
         names = () if trial in (LARGE_SCALARS, SMALL_SCALARS) else weights.free

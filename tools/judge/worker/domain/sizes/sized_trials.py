@@ -8,6 +8,7 @@ on this side of it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -40,6 +41,7 @@ from ridgeline.tools.judge.worker.domain.sizes.other_last_bits import with_other
 from ridgeline.tools.judge.worker.domain.sizes.sized_arguments import TWICE, changes_any_tensor, of_other_size
 from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import (
     ALIKE,
+    FURTHEST,
     MOST_STEPS,
     SATURATING,
     base_of,
@@ -191,10 +193,8 @@ class SizedTrials:
 
     def _changes_any(self, trial: str) -> bool:
         has_scalars = self._scalars_of(trial, TWICE) != tuple(self._reference.scalars)
-        made = self._book.contents.makes_symmetric
-        return has_scalars or changes_any_tensor(
-            trial, self._source, n_shares=len(self._uneven.shares), makes_symmetric=made
-        )
+        made, n_shares = self._book.contents.makes_symmetric, len(self._uneven.shares)
+        return has_scalars or changes_any_tensor(trial, self._source, n_shares=n_shares, makes_symmetric=made)
 
     def _shows_nothing(self, trial: str) -> bool:
         """Return whether nothing is to be seen of other sizes; moved weights that merely scale the output show nothing else."""
@@ -320,20 +320,19 @@ class SizedTrials:
 
     def _on_the_way(self, trial: str) -> str:
         """Return why a trial is refused of which a result before the output is not finite, as a nominal trial's is."""
-        if trial not in QUIET and self._found_in(trial, leaves_range) and not self._usual_leaves_range:
-            return BEYOND_ON_THE_WAY
-        return ""
+        is_beyond = trial not in QUIET and self._found_in(trial, leaves_range) and not self._usual_leaves_range
+        return BEYOND_ON_THE_WAY if is_beyond else ""
 
     @functools.cached_property
     def _usual_leaves_range(self) -> bool:
         return self._found_in(NOMINAL[0], leaves_range)
 
     def _found_in(self, trial: str, look: Callable[[Callable[[], object]], bool]) -> bool:
-        """Return what a look at a run with a trial's arguments finds."""
-        arguments = self._arguments_of(trial)
-        with self._book.parameters_kept(), self._reference.with_scalars(arguments.scalars):
-            self._book.place_parameters(arguments.parameters)
-            return look(lambda: self._reference.run(arguments.inputs))
+        """Return what a look at a run with a trial's arguments finds; nothing where an operation takes no look."""
+        arguments, found = self._arguments_of(trial), False
+        with self._book.parameters_kept(), contextlib.suppress(BadReferenceError):
+            found = look(lambda: self._outputs(arguments))
+        return found
 
     def _outputs(self, arguments: Arguments) -> Tensors:
         self._book.place_parameters(arguments.parameters)
@@ -345,6 +344,7 @@ class SizedTrials:
         usual = self._arguments_of(NOMINAL[0])
 
         def larger(times: float) -> Arguments:
+            times = min(times, FURTHEST) if trial in MOVED else times  # no trial moves further
             return of_other_size(trial, usual, self._source, times=times, scalars=self._scalars_of(trial, times))
 
         return why_larger_shows_nothing(usual, larger, self._outputs, may_jump=self._jumps)

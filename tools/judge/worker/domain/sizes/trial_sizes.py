@@ -83,7 +83,7 @@ _SLOWER = 2.0
 def most_taken(most: int, is_taken: Callable[[int], bool]) -> int:
     """Return the most steps that are taken, 0 where none are.
 
-    Seven looks halve the most steps until one is left, however long they take: a busy machine finds the same size.
+    Seven looks at most halve the steps until one is left, however long they take: a busy machine finds the same size.
     """
     taken, refused, steps = 0, most + 1, most
     while taken + 1 < refused:

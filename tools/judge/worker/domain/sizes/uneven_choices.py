@@ -69,7 +69,7 @@ class UnevenChoices:
                 self._note(trial, {share: 1})
                 found[share] = steps_of(trial)
             n_enough = sum(n >= _ENOUGH_STEPS for n in found.values())
-            if n_enough == _ENOUGH_CHOICES or (len(found) > 1 and spent.seconds() > _LIMIT_S):
+            if n_enough == _ENOUGH_CHOICES or (len(found) > 1 and spent.is_beyond(_LIMIT_S)):
                 break
         most = max(found.values(), default=0)
         self._note(trial, {share: n for share, n in found.items() if n and n >= min(most, _ENOUGH_STEPS)})

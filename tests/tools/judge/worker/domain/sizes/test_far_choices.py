@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from tests.cheats.court import HERE
-from tests.tools.judge.worker.made import made, made_of
+from tests.tools.judge.worker.made import made_of
 
+from ridgeline.tools.judge.worker.domain.sizes.far_choices import FarChoices
 from ridgeline.tools.records.trial_names import FAR_CHOICES, LARGE_VECTORS, NOMINAL
 
 ROUTED = (HERE / "routed.py").read_text()
 STEPS, READ = 192, 112
+WEIGHTED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter({weight})
+
+    def forward(self, x):
+        return {result}
+
+
+def get_inputs():
+    return [torch.randn(32, 64)]
+
+
+def get_init_inputs():
+    return []
+"""
 
 
 def chosen(inputs: tuple[torch.Tensor, ...], parameters: dict[str, torch.Tensor], last: int) -> torch.Tensor:
@@ -35,12 +59,25 @@ def test_choices_of_what_gates_keep_depend_on_all_steps_in_one_trial(secret: byt
 
 
 @pytest.mark.parametrize(
-    ("names", "inputs", "body"),
+    ("weight", "result", "is_looked_at"),
     [
-        ("x, w", "torch.randn(32, 64), torch.randn(64, 8)", "return (x @ w).argmax(-1)"),
-        ("x, y", "torch.randn(32, 64), torch.randn(32, 64)", "return torch.where(x > 0, x, y)"),
-        ("x", "torch.randn(32, 64)", "return torch.tanh(x)"),
+        ("torch.randn(64, 8)", "(torch.tanh(x @ self.weight) + x[:, :8]).argmax(-1)", True),
+        ("torch.randn(64)", "torch.where(x > self.weight, x, -x)", True),
+        ("torch.randn(64)", "torch.tanh(x * self.weight)", False),
     ],
 )
-def test_choices_that_show_all_that_they_are_made_by_need_no_such_trial(names: str, inputs: str, body: str) -> None:
-    assert FAR_CHOICES not in made(names, inputs, body).domain.names
+def test_choices_that_show_all_that_they_are_made_by_need_no_such_trial(
+    monkeypatch: pytest.MonkeyPatch, weight: str, result: str, is_looked_at: bool
+) -> None:
+    usual = list[tuple[float, ...]]()
+    shown = FarChoices._shown
+
+    def noted(self: FarChoices, kind: str, steps: int, scalars: Any) -> tuple[float, ...]:
+        found = shown(self, kind, steps, scalars)
+        usual.append(found)
+        return found
+
+    monkeypatch.setattr(FarChoices, "_shown", noted)
+    assert FAR_CHOICES not in made_of(WEIGHTED.format(weight=weight, result=result)).domain.names
+    assert len(usual) == is_looked_at, "usual choices show enough: no other arguments are tried"
+    assert all(share >= 1 / 16 for each in usual for share in each)

@@ -14,7 +14,7 @@ from ridgeline.tools.judge.worker.domain.sizes.jumps import jumps, without_jumps
 from ridgeline.tools.judge.worker.domain.sizes.larger_arguments import why_larger_shows_nothing
 from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.trial_names import NOMINAL
+from ridgeline.tools.records.trial_names import LARGE_INPUTS, NOMINAL
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,8 @@ def test_where_an_output_jumps_it_is_scaled_by_much_larger_arguments_too(may_jum
     assert why_larger_shows_nothing(usual, larger, flips_once, may_jump=may_jump) == (
         "" if may_jump else Likeness.SCALED
     )
+
+
+def test_a_reference_whose_operations_take_no_mode_is_loaded_all_the_same() -> None:
+    body = ("assert torch.utils._python_dispatch._get_current_dispatch_mode() is None", "return torch.tanh(x @ w)")
+    assert LARGE_INPUTS in made("x, w", "torch.randn(16, 8), torch.randn(8, 8)", *body).domain.names

@@ -72,6 +72,9 @@ def test_products_with_themselves_and_means_with_the_transpose_are_made_symmetri
         lambda: symmetric.mT[:8],
         lambda: square + square.mT,
         lambda: symmetric @ square,
+        lambda: torch.ones(16, 16),
+        lambda: symmetric.to(torch.float8_e4m3fn),
+        symmetric.to_sparse,
     ):
         assert not makes_symmetric(others)
 
