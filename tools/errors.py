@@ -101,7 +101,7 @@ class StorageError(RunError):
 
 
 class NotBegun(RidgelineError):
-    """A stop was asked for while this waited for its turn; nothing of it has run."""
+    """A stop was asked for while this waited for its turn, or before what it does is kept: a resumed search does it."""
 
 
 class DeviceAway(RidgelineError):

@@ -57,6 +57,7 @@ def _refuse_uncovered(search: ResolvedSearch) -> None:
     """Refuse a new search that the offline model alone composes nothing for, as the search itself would."""
     from ridgeline.graph.cli.outlined import refuse_broken, tells_of_wait
     from ridgeline.graph.search.coverage import refuses_uncovered, why_uncovered
+    from ridgeline.tools.judge.outline import outline_limit_s
     from ridgeline.tools.judge.outline_process import OutlineProcess
 
     target = search.target
@@ -64,7 +65,8 @@ def _refuse_uncovered(search: ResolvedSearch) -> None:
     if not is_asked or search.has_begun or search.replay is not None:
         return
     given = search.problem.reference_given
-    with OutlineProcess(with_graphs=True, on_wait=tells_of_wait(given)) as outlines:
+    limit_s = outline_limit_s(search.problem.call_timeout_s)
+    with OutlineProcess(limit_s=limit_s, with_graphs=True, on_wait=tells_of_wait(given)) as outlines:
         found = outlines.outline(target.reference_source, target.tolerance)
     refuse_broken(found, given)
     refusal = why_uncovered(target.described(found.description)) if found.description else None

@@ -85,7 +85,7 @@ def tells_of_wait(reference: object) -> Callable[[float], None]:
 
     def tell(left_s: float) -> None:
         at_latest = time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
-        line = f"{reference}: waiting for the end of its first call, on tensors without values, until {at_latest} at the latest"
+        line = f"{reference}: waiting for its import and its first call, on tensors without values, until about {at_latest}"
         sys.stderr.write(f"ridgeline: {printable(line)}\n")
         sys.stderr.flush()
 

@@ -140,7 +140,7 @@ def home_warning(search: ResolvedSearch) -> list[str]:
     return []
 
 
-_NO_BANK = "this search takes no kernels of earlier ones, and keeps none for later ones"
+_NO_BANK = "this search keeps no kernels for later ones"
 
 
 def _said(value: object) -> object:

@@ -6,7 +6,6 @@ work. A loop that runs in the caller's thread stands still meanwhile; whoever wa
 
 from __future__ import annotations
 
-import _thread
 import asyncio
 import contextlib
 import contextvars
@@ -117,9 +116,15 @@ class _WorkThread(Generic[T]):
     def start(self) -> None:
         """Start, with the caller's context variables; a start that an interrupt cut short may be repeated.
 
-        `threading.Thread` waits until its thread runs, and an interrupt in that wait may release a lock that is not held.
+        An interrupt while `threading` waits for the thread to run may come out of it as the release of a lock that is not held.
         """
-        _thread.start_new_thread(contextvars.copy_context().run, (self._run,))
+        context = contextvars.copy_context()
+        try:
+            threading.Thread(target=context.run, args=(self._run,), name="ridgeline", daemon=True).start()
+        except RuntimeError as error:
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise error.__context__ from None
+            raise
 
     def cancel(self) -> None:
         """Cancel the coroutine; it ends what it started."""
@@ -150,7 +155,6 @@ class _WorkThread(Generic[T]):
     def _run(self) -> None:
         if not self._begun.acquire(blocking=False):
             return
-        threading.current_thread().name = "ridgeline"
         try:
             self._result.append(asyncio.run(self._whole()))
         except BaseException as error:  # noqa: BLE001  # whatever it is, the caller raises it

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from ridgeline.tools.judge.hang_limit import reference_limit_s
 from ridgeline.tools.judge.memory_check import in_gb, lacking_room
 from ridgeline.tools.judge.set_count import WORKING_SETS, count_sets
 from ridgeline.tools.records.codec import Record
@@ -39,8 +40,15 @@ LIMIT_S = 120.0
 MEMORY_BYTES = 8 << 30
 """Limit for what a reference allocates for real: constants, and a model whose constructor reads values."""
 
+_STEPS = 2  # those that take long, of a limit: forward, and the same again for what it describes
+
 _PARAMETER_SETS = 8
 """Copies of the parameters in the judge: shared, default, drawn, placed, float64 (2), rounded, kept with a trial."""
+
+
+def outline_limit_s(call_timeout_s: float) -> float:
+    """Return the limit for a problem's reference, each of whose steps may take as long as it may before the judge."""
+    return max(LIMIT_S, _STEPS * reference_limit_s(call_timeout_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +65,7 @@ class OutlineRequest(Record):
     @property
     def step_limit_s(self) -> float:
         """Return how long one step may take: its import, its model's making, inputs, one forward."""
-        return self.limit_s / 2
+        return self.limit_s / _STEPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -213,7 +213,7 @@ def _folders() -> Iterator[Check]:
     yield Check(
         item="home",
         is_fine=not why,
-        detail=f"{home}: {why}; a search neither takes nor keeps kernels there" if why else str(home),
+        detail=f"{home}: {why}; a search keeps no kernels there" if why else str(home),
         remedy="set RIDGELINE_HOME to a folder of yours" if why else "",
         is_needed=False,
     )

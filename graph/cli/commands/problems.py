@@ -15,6 +15,7 @@ from ridgeline.graph.cli.keyless import keyless_targets
 from ridgeline.graph.cli.outlined import outline_problem, problem_lines, tells_of_wait
 from ridgeline.graph.session.problem import find_problem
 from ridgeline.problems.spec import load_problem, shipped_problems
+from ridgeline.tools.judge.outline import outline_limit_s
 from ridgeline.tools.judge.outline_process import OutlineProcess
 
 
@@ -52,7 +53,8 @@ def execute(args: argparse.Namespace) -> int:
 def _tell_one(named: str, *, is_json: bool) -> int:
     """Print what a kernel gets and gives, whether a search needs a key, each device's header, and the first two again."""
     spec = find_problem(named)
-    with OutlineProcess(with_graphs=True, on_wait=tells_of_wait(spec.reference_given)) as outlines:
+    limit_s, tell = outline_limit_s(spec.call_timeout_s), tells_of_wait(spec.reference_given)
+    with OutlineProcess(limit_s=limit_s, with_graphs=True, on_wait=tell) as outlines:
         outlined = [outline_problem(outlines, spec, kind) for kind in spec.targets]
     if is_json:
         sys.stdout.write(json.dumps([each.to_json() for each in outlined], indent=2) + "\n")

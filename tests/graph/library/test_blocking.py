@@ -67,19 +67,26 @@ def test_an_interrupt_lets_the_work_end_in_order_and_leaves_once_it_has() -> Non
     assert said.split("\n") == ["started", "draining", "in order", "interrupted", ""], errors
 
 
-def test_a_start_has_no_wait_that_an_interrupt_could_break(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_that_breaks_the_wait_for_a_threads_start_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait = threading.Event.wait
+
     async def work() -> int:
         return 7
 
-    thread, wait = _WorkThread(work()), threading.Event.wait
+    def broken(event: threading.Event, timeout: float | None = None) -> bool:
+        monkeypatch.setattr(threading.Event, "wait", wait)
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("release unlocked lock")
 
-    def interrupted_wait(*_: object) -> bool:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Event, "wait", interrupted_wait)
-        thread.start()
-    assert wait(thread.has_ended, 10) and thread.result() == 7
+    monkeypatch.setattr(threading.Event, "wait", broken)
+    with pytest.raises(KeyboardInterrupt):
+        _WorkThread(work()).start()
+    monkeypatch.setattr(threading.Event, "wait", broken)
+    asked = list[int]()
+    with pytest.raises(KeyboardInterrupt):
+        run_blocking(work(), drain=lambda: asked.append(1))
 
 
 def test_a_second_interrupt_cancels_the_work() -> None:

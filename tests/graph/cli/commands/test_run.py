@@ -165,7 +165,7 @@ def test_a_home_that_cannot_be_written_is_told_with_its_variable_before_the_sear
     (problem.parent / "file").touch()
     (problem.parent / "reference.py").write_text(REFERENCE.replace("torch.softmax(x, dim=-1)", "x / (1 // 0)"))
     home = str(problem.parent / "file" / "home")
-    told = f"warning: {home} cannot be written (not a directory): this search takes no kernels of earlier ones"
+    told = f"warning: {home} cannot be written (not a directory): this search keeps no kernels for later ones"
     for words, is_told in ((), True), (("--bank", "none"), False):
         done = ridgeline("run", str(problem), "--plain", *words, cwd=problem.parent, RIDGELINE_HOME=home)
         assert (told in done.stdout and "set RIDGELINE_HOME to a folder of yours" in done.stdout) == is_told, done
@@ -181,7 +181,7 @@ def test_an_own_bank_that_is_damaged_is_told_before_the_search_begins(problem: P
         bank.write_bytes(content)
         done = ridgeline("run", str(problem), "--plain", cwd=problem.parent, RIDGELINE_HOME=str(bank.parent))
         told = f"warning: {bank}: the database is damaged ("
-        assert (told in done.stdout and "this search takes no kernels of earlier ones" in done.stdout) == is_told, done
+        assert (told in done.stdout and "this search keeps no kernels for later ones" in done.stdout) == is_told, done
 
 
 def test_zero_rounds_get_exit_code_two(problem: Path) -> None:
