@@ -24,7 +24,7 @@ _LEAST = 2.0**-100
 """Numbers below it say little: from 2^-126 on kernels may flush what they compute to zero."""
 LEFT_TO_ROUNDING = "its output would be left to rounding"
 
-BothErrors = tuple[EachErrors | None, ...]
+BothErrors = tuple[EachErrors | None, EachErrors | None]
 """What operands rounded to tf32 do to a case, and what its own type errs."""
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, operation_name
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, named_arguments, operation_name
 
 _AGREEING = 0.5
 """An output is taken for the choice of an operation where more than this share of it are numbers that it may choose."""
@@ -42,8 +42,7 @@ class Choices(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has 
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = operation_name(func)
-        parameters = [argument.name for argument in func._schema.arguments]
-        given = dict(zip(parameters, args, strict=False)) | (kwargs or {})
+        given = named_arguments(func, args, kwargs)
         numbers = given.get("self")
         if (
             not _gives_places(func, name)

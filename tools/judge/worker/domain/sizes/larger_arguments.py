@@ -19,7 +19,7 @@ _MUCH_LARGER = (8.0, 64.0)
 
 
 def why_larger_shows_nothing(
-    usual: Arguments, larger: Callable[[float], Arguments], outputs: Callable[[Arguments], Tensors], *, may_jump: bool
+    usual: Arguments, larger: Callable[[float], Arguments], outputs: Callable[[Arguments], Tensors], *, is_jumping: bool
 ) -> str:
     """Return why larger arguments would show nothing, "" where they do: they give the same output times a power of two.
 
@@ -27,14 +27,14 @@ def why_larger_shows_nothing(
         usual: the arguments of a usual trial.
         larger: returns them so many times as large.
         outputs: calls the reference.
-        may_jump: something on the way to the output does.
+        is_jumping: something on the way to the output does.
     """
     usual_outputs = outputs(usual)
     try:
         found = {likeness(outputs(larger(TWICE)), usual_outputs)}
     except ProblemError:
         return ""  # a smaller size may be taken
-    for times in _MUCH_LARGER if may_jump and None not in found else ():
+    for times in _MUCH_LARGER if is_jumping and None not in found else ():
         try:
             others = outputs(larger(times))
         except ProblemError:

@@ -127,16 +127,16 @@ class SizedTrials:
         """
         if case.name in QUIET and any(map(is_next_to_nothing, case.expected, self._dtypes)):
             return "its output would be next to nothing"
-        found = self._errors_of(case, may_jump=self._jumps)
-        # of what is narrow the spread is gone: there they count as a candidate's
-        counted = found if case.name == NARROW else tuple(beside_own_spread(errors, case) for errors in found)
+        found = self._errors_of(case, leaves_jumps_out=self._jumps)
+        if case.name != NARROW:  # there the spread is gone: errors count as a candidate's
+            found = beside_own_spread(found[0], case), beside_own_spread(found[1], case)
         usual = self._usual[self._base_of(case.name)].errors
-        return "" if is_as_good(counted, usual, is_held=case.name in HELD) else LEFT_TO_ROUNDING
+        return "" if is_as_good(found, usual, is_held=case.name in HELD) else LEFT_TO_ROUNDING
 
-    def _errors_of(self, case: Case, *, may_jump: bool = False) -> BothErrors:
+    def _errors_of(self, case: Case, *, leaves_jumps_out: bool = False) -> BothErrors:
         try:
             with self._book.scalars_of(case.name):
-                return errors_by_rounding(self._reference, case, without_jumps if may_jump else None)
+                return errors_by_rounding(self._reference, case, without_jumps if leaves_jumps_out else None)
         except BadReferenceError:  # it refuses rounded operands, weights of sum 1 say
             return None, None
 
@@ -347,4 +347,4 @@ class SizedTrials:
             times = min(times, FURTHEST) if trial in MOVED else times  # no trial moves further
             return of_other_size(trial, usual, self._source, times=times, scalars=self._scalars_of(trial, times))
 
-        return why_larger_shows_nothing(usual, larger, self._outputs, may_jump=self._jumps)
+        return why_larger_shows_nothing(usual, larger, self._outputs, is_jumping=self._jumps)

@@ -60,8 +60,8 @@ def test_errors_of_rounded_operands_leave_out_the_rows_that_jump() -> None:
     assert left[0].overall < 1e-3
 
 
-@pytest.mark.parametrize("may_jump", [False, True])
-def test_where_an_output_jumps_it_is_scaled_by_much_larger_arguments_too(may_jump: bool) -> None:
+@pytest.mark.parametrize("is_jumping", [False, True])
+def test_where_an_output_jumps_it_is_scaled_by_much_larger_arguments_too(is_jumping: bool) -> None:
     x = torch.randn(16, 8)
     usual = Arguments(inputs=(x,), parameters={}, scalars=())
 
@@ -77,10 +77,10 @@ def test_where_an_output_jumps_it_is_scaled_by_much_larger_arguments_too(may_jum
             raise BadReferenceError.of_text("too large")
         return arguments.inputs
 
-    assert why_larger_shows_nothing(usual, larger, lambda a: a.inputs, may_jump=may_jump) == Likeness.SCALED
-    assert why_larger_shows_nothing(usual, larger, refuses, may_jump=may_jump) == Likeness.SCALED
-    assert why_larger_shows_nothing(usual, larger, flips_once, may_jump=may_jump) == (
-        "" if may_jump else Likeness.SCALED
+    assert why_larger_shows_nothing(usual, larger, lambda a: a.inputs, is_jumping=is_jumping) == Likeness.SCALED
+    assert why_larger_shows_nothing(usual, larger, refuses, is_jumping=is_jumping) == Likeness.SCALED
+    assert why_larger_shows_nothing(usual, larger, flips_once, is_jumping=is_jumping) == (
+        "" if is_jumping else Likeness.SCALED
     )
 
 
