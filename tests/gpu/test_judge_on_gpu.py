@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
+
 import pytest
 
+from ridgeline.tools.judge.messages import Renew, TimeRenewals
+from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.measure.distrust import RENEWAL_SLOWDOWN
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
 
 from .affine import REFERENCE, with_defect
@@ -60,6 +65,18 @@ def problem(bench):
 @pytest.fixture(scope="module")
 def built(bench, problem):
     return bench.build(problem, {name: with_defect(name) for name in ("HONEST", "SIDE_STREAM", *DEFECTS)})
+
+
+def test_a_renewal_takes_as_long_as_usual_while_nobody_else_uses_the_gpu(bench, problem, tmp_path) -> None:
+    bench.rest()
+    judge = JudgeProcess(problem, secrets.token_bytes(32), tmp_path)
+    try:
+        alone = judge.ask(TimeRenewals()).slowdown
+        report("renewals", again=alone, beside_nobody=judge.ask(Renew()).slowdown)
+        assert 0.5 < alone < 2
+        assert judge.ask(Renew()).slowdown < RENEWAL_SLOWDOWN
+    finally:
+        judge.close()
 
 
 def test_an_honest_kernel_is_timed_against_eager(bench, problem, built) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from ridgeline.tools.judge.replies import (
+    Alone,
     Changed,
     Different,
     Done,
@@ -137,6 +138,13 @@ class Renew(Request[Renewed]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimeRenewals(Request[Alone]):
+    """Take again, with no candidate there, the time to write contents, which is the usual one from now on."""
+
+    replies = (Alone,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveOut(Request[LeftOut]):
     """Leave out of timed sets, from now on, the kinds of contents that the reference refuses of what lies there now."""
 
@@ -223,8 +231,8 @@ class Loop(Request[Looped]):
 
 
 REQUESTS: tuple[type[Request[Any]], ...] = (
-    Load, Wipe, Redraw, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, LeaveOut, FindUnasked,
-    VerifyInputs, DrawNext, Supersede, Copy, MakeRoom, Idle, Check, PrepareMode, Loop,
+    Load, Wipe, Redraw, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, TimeRenewals,
+    LeaveOut, FindUnasked, VerifyInputs, DrawNext, Supersede, Copy, MakeRoom, Idle, Check, PrepareMode, Loop,
 )  # fmt: skip
 
 

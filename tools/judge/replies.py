@@ -153,6 +153,13 @@ class Renewed(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alone(Record):
+    """Slowdown of new contents with no candidate there: their time / the usual one until now; 1 on a CPU."""
+
+    slowdown: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut(Record):
     """The kinds of contents that timed sets no longer have, since the reference refused them just now; and those they have."""
 

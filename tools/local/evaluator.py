@@ -31,6 +31,7 @@ from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.measure.baselines import measure_baselines, measure_next
 from ridgeline.tools.measure.benchmark import NO_COST, compare_sides, time_candidate
 from ridgeline.tools.measure.ceilings import ceilings
+from ridgeline.tools.measure.distrust import SlowRenewals
 from ridgeline.tools.measure.graph_timing import with_graph_time
 from ridgeline.tools.measure.late_outputs import collector_for
 from ridgeline.tools.measure.refused_contents import with_left_out
@@ -123,8 +124,8 @@ class Evaluator:
 
     def _time(self, task: BenchmarkTask, session: ProblemSession, deadline: Deadline) -> Timing:
         try:
-            timing = session.within_domain(lambda: self._time_once(task, session, deadline))
-        except RunnerFailure as fault:
+            timing = session.unhurried(lambda: session.within_domain(lambda: self._time_once(task, session, deadline)))
+        except (RunnerFailure, SlowRenewals) as fault:
             timing = Timing.failed(fault.finding)
         return with_left_out(timing, session.judge)
 
@@ -133,6 +134,7 @@ class Evaluator:
 
         Raises:
             RunnerFailure: its runner failed.
+            SlowRenewals: beside it the judge renewed contents more slowly than usual.
             ContentsRefusedError: the reference refuses what it was timed on.
         """
         judge = session.judge
@@ -188,7 +190,7 @@ class Evaluator:
                 )
 
         try:
-            return session.within_domain(compare_once)
+            return session.unhurried(lambda: session.within_domain(compare_once))
         except CandidateFault as fault:
             return FailedComparison(finding=fault.finding, at_fault=fault.contender)
 

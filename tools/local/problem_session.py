@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from ridgeline.tools.errors import EngineError, JudgeShortError
-from ridgeline.tools.judge.messages import Renew, Wipe
+from ridgeline.tools.judge.messages import Renew, TimeRenewals, Wipe
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.measure.ceilings import ceilings
+from ridgeline.tools.measure.distrust import SlowRenewals
 from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.measure.refused_contents import leaves_out_refused, within_domain
 from ridgeline.tools.measure.request_cost import LoopCost, empty_plan, usual_cost
@@ -167,6 +168,20 @@ class ProblemSession:
             Exception: as `measure` does of other contents.
         """
         return within_domain(self.judge, measure, before_again=self._forget_apart)
+
+    def unhurried(self, measure: Callable[[], T]) -> T:
+        """Return the result of `measure`, measured once more where the judge renews contents as slowly with no candidate there.
+
+        Raises:
+            SlowRenewals: alone it renews them faster, or was slow again.
+            Exception: as `measure` does.
+        """
+        try:
+            return measure()
+        except SlowRenewals as fault:
+            if not fault.is_the_machines(self.judge.ask(TimeRenewals()).slowdown):
+                raise
+        return measure()
 
     def park(self) -> None:
         """Stop the runners that wait, so that they take no core from a measurement."""

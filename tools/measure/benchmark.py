@@ -19,6 +19,7 @@ from ridgeline.tools.measure.alternation import AlternatingRun, planner_of, warm
 from ridgeline.tools.measure.block_plan import BlockPlanner
 from ridgeline.tools.measure.distrust import (
     Distrusted,
+    SlowRenewals,
     expect_consistent,
     expect_drained,
     expect_idle,
@@ -61,6 +62,7 @@ def time_candidate(
     the judge's memory, `cost` is what a block usually costs beside its calls, `observe` gives a GPU's state.
 
     Raises:
+        SlowRenewals: contents were renewed slowly; a judge that is alone again can tell whether that was the machine's doing.
         Exception: as a side does when it dies.
     """
     started = time.perf_counter()
@@ -82,6 +84,8 @@ def time_candidate(
         expect_drained(slowdown, ours, theirs)
         timing = _timing(ours, theirs, measured, floor, slowdown)
         expect_prompt(ours)
+    except SlowRenewals:
+        raise  # the caller can ask the judge for its pace with no candidate there
     except Distrusted as fault:
         timing = Timing.failed(fault.finding)
     finally:
@@ -104,6 +108,7 @@ def compare_sides(
     `collects` belong to the two candidates in order; `cost` and `observe` are as in `time_candidate`.
 
     Raises:
+        SlowRenewals: as `time_candidate` does.
         Distrusted: an output timed here was wrong, work went on between calls, or a clock disagreed. `contender` says
             whose, where it is not the GPU that either left busy. What a side raises when it dies says so too.
     """

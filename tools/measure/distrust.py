@@ -33,7 +33,8 @@ BUSY_S = 1e-3
 process it waits for a time slice of 1 to 2 ms. The median over all blocks decides."""
 RENEWAL_SLOWDOWN = 1.5
 """Work that waits on a GPU for the next block's inputs runs while the judge writes them, and takes time slices of the
-judge. On an H200 the renewals beside twenty honest kernels took 0.93 to 1.01 times the usual (docs/measurements.md)."""
+judge. A candidate beside which it is slower is timed once more where the judge is as slow alone. On an H200 the renewals
+beside twenty honest kernels took 0.93 to 1.01 times the usual (docs/measurements.md)."""
 REFERENCE_SLOWDOWN = 1.5
 """Work that a candidate left on a GPU runs beside the reference too, which then takes longer than before the candidate's
 first call."""
@@ -49,6 +50,23 @@ words of the rejection differ."""
 
 class Distrusted(CandidateFault):
     """A candidate's timing that must not count; caught by `time_candidate`, raised by `compare_sides`."""
+
+
+class SlowRenewals(Distrusted):
+    """The judge renewed contents more slowly beside a candidate than alone, by which a GPU tells of work between calls."""
+
+    def __init__(self, slowdown: float) -> None:
+        """Say how many times as slow as usual it was, in the median."""
+        self._slowdown = slowdown
+        reason = (
+            f"while the next block's inputs were written the GPU was {slowdown:.3g} x as slow as when it is alone: "
+            "work goes on between calls"
+        )
+        super().__init__(ReasonCode.BACKGROUND_WORK, reason)
+
+    def is_the_machines(self, slowdown_alone: float) -> bool:
+        """Return whether it is the machine that became slower: `slowdown_alone` is how many times, with no candidate there."""
+        return self._slowdown <= RENEWAL_SLOWDOWN * slowdown_alone
 
 
 @dataclass(slots=True, kw_only=True)
@@ -172,13 +190,11 @@ def expect_drained(slowdown: float, *sides: TimedSide) -> None:
     half of all would be short.
 
     Raises:
-        Distrusted: the judge had to wait, or renewed contents more slowly than usual.
+        SlowRenewals: the judge renewed contents more slowly than usual.
+        Distrusted: it had to wait, or PyTorch takes longer than before the candidate's first call.
     """
     if slowdown > RENEWAL_SLOWDOWN:
-        reason = (
-            f"while the next block's inputs were written the GPU was {slowdown:.3g} x as slow as when it is alone: "
-        )
-        raise Distrusted(ReasonCode.BACKGROUND_WORK, reason + "work goes on between calls")
+        raise SlowRenewals(slowdown)
     for timed in sides:
         waited = median(timed.waits_s)
         if waited > BUSY_S:

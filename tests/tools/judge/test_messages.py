@@ -43,6 +43,7 @@ from ridgeline.tools.judge.messages import (
     Renew,
     Request,
     Supersede,
+    TimeRenewals,
     VerifyInputs,
     Wipe,
     decode_reply,
@@ -52,6 +53,7 @@ from ridgeline.tools.judge.messages import (
     operation,
 )
 from ridgeline.tools.judge.replies import (
+    Alone,
     Changed,
     Different,
     Done,
@@ -149,6 +151,7 @@ EXCHANGES: list[tuple[Request[Any], Record]] = [
     (DetectChange(set_index=0), Changed(changed=True)),
     (Renew(), Renewed(slowdown=1.5)),
     (Renew(order=(1, 0)), Renewed(slowdown=0.0)),
+    (TimeRenewals(), Alone(slowdown=1.7)),
     (
         LeaveOut(),
         LeftOut(

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ridgeline.tools.engine import DescribeTask
 from ridgeline.tools.errors import EngineError, JudgeShortError, RunnerNotReadyError
-from ridgeline.tools.judge.messages import MakeRoom, Wipe
+from ridgeline.tools.judge.messages import MakeRoom, TimeRenewals, Wipe
+from ridgeline.tools.judge.replies import Alone
 from ridgeline.tools.local import problem_session
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.local.problem_session import ProblemSession
 from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.measure.distrust import SlowRenewals
 from ridgeline.tools.records.problem import Target
-from ridgeline.tools.records.results import Verdict
+from ridgeline.tools.records.results import Timing, Verdict
 from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.pool import RunnerPool
@@ -30,14 +33,16 @@ class NoProcess:
     def __init__(self, problem: Target, secret: bytes, cache_dir: Path, *, fatal_attempts: set[str]) -> None:
         self.secret, self.fatal_attempts, self.is_closed = secret, fatal_attempts, False
         NoProcess.started.append(self)
-        self.problem: Any = type("Loaded", (), {"description": None})
+        self.problem: Any = type("Loaded", (), {"description": None, "left_out": ()})
         self.asked: list[Any] = []
         self.is_short = False
+        self.slowdown_alone = 1.0
 
-    def ask(self, request: Any) -> None:
+    def ask(self, request: Any) -> Alone | None:
         self.asked.append(request)
         if self.is_short:
             raise short(request)
+        return Alone(slowdown=self.slowdown_alone) if isinstance(request, TimeRenewals) else None
 
     def close(self) -> None:
         self.is_closed = True
@@ -148,3 +153,48 @@ def test_a_runner_that_found_no_room_is_started_once_more_without_what_the_judge
         with pytest.raises(RunnerNotReadyError):
             session.runner(task, Deadline(60.0, "verification"))
     assert judges[0].asked == [Wipe(), MakeRoom()]
+
+
+@pytest.mark.parametrize(
+    ("alone", "slowdowns", "is_measured"),
+    [
+        (1.9, [2.0], True),  # the machine became as slow: its pace is that of the second measurement
+        (1.1, [2.0], False),
+        (1.9, [2.0, 2.0], False),
+    ],
+)
+def test_slow_renewals_are_the_candidates_where_they_are_faster_without_it(
+    judges: list[NoProcess], tmp_path: Path, alone: float, slowdowns: list[float], is_measured: bool
+) -> None:
+    session = ProblemSession(tmp_path, lambda: None)
+    session.open(problem_of("a"))
+    judges[0].slowdown_alone = alone
+    left = iter(slowdowns)
+
+    def measure() -> str:
+        for slowdown in left:
+            raise SlowRenewals(slowdown)
+        return "measured"
+
+    if is_measured:
+        assert session.unhurried(measure) == "measured"
+    else:
+        with pytest.raises(SlowRenewals, match="2 x as slow as when it is alone"):
+            session.unhurried(measure)
+    assert judges[0].asked == [TimeRenewals()], "once"
+
+
+def test_a_candidate_beside_which_renewals_stay_slow_has_no_time_and_a_reason(
+    judges: list[NoProcess], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def time_once(*_: Any) -> Timing:
+        raise SlowRenewals(2.0)
+
+    evaluator = Evaluator(detect_device("cpu"), cache_dir=tmp_path)
+    monkeypatch.setattr(Evaluator, "_time_once", time_once)
+    monkeypatch.setattr(ProblemSession, "start_ahead", lambda *_: None)
+    task: Any = SimpleNamespace(problem=problem_of("a"), candidate_s=60.0)
+    timing = evaluator.benchmark(task)
+    assert (timing.status, timing.reason_code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
+    assert timing.reason.endswith("2 x as slow as when it is alone: work goes on between calls")
+    assert judges[0].asked == [TimeRenewals()]

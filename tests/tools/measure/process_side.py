@@ -106,6 +106,7 @@ class FileJudge(Answering):
         self.refills = 0
         self.checked: list[int] = []
         self.changes = 0  # of contents while a block ran
+        self.slowdown = 0.0  # of renewals
 
     def renew(self, _request: Renew) -> Renewed:
         self.refills += 1
@@ -113,7 +114,7 @@ class FileJudge(Answering):
         for i in range(self.n_sets):
             self.memory[i, 0] = np.roll(fresh, i) + self.refills
             self.memory[i, 1] = np.nan
-        return Renewed(slowdown=0.0)
+        return Renewed(slowdown=self.slowdown)
 
     def find_unasked(self, request: FindUnasked) -> Unasked:
         return Unasked(written=tuple(i for i in request.sets if not np.isnan(self.memory[i, 1]).all()))

@@ -19,6 +19,7 @@ from ridgeline.tools.measure.benchmark import (
 )
 from ridgeline.tools.measure.block_plan import BlockPlanner
 from ridgeline.tools.measure.changing_blocks import BLOCK_PARTS
+from ridgeline.tools.measure.distrust import SlowRenewals
 from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timed_side import TimedCandidate
 from ridgeline.tools.measure.timing_settings import TimingSettings
@@ -104,6 +105,12 @@ def test_dawdling_in_every_third_block_gains_nothing(start, judge) -> None:
         return timing.status is Status.OK and timing.speedup >= 1.1
 
     assert not all(gains() for _ in range(3))  # a trick gains every time, a busy machine now and then
+
+
+def test_slow_renewals_are_left_to_the_caller_who_can_ask_the_judge_for_its_pace_alone(start, judge) -> None:
+    judge.slowdown = 2.0
+    with pytest.raises(SlowRenewals, match="2 x as slow"):
+        time_candidate(start(), start(), judge, settings=SETTINGS, floor=None)
 
 
 def test_time_below_the_floor_is_not_trusted(start, judge) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.memory_check import check_room
 from ridgeline.tools.judge.messages import (
@@ -30,10 +28,12 @@ from ridgeline.tools.judge.messages import (
     Redraw,
     Renew,
     Supersede,
+    TimeRenewals,
     VerifyInputs,
     Wipe,
 )
 from ridgeline.tools.judge.replies import (
+    Alone,
     Changed,
     Different,
     Done,
@@ -67,10 +67,10 @@ from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.modes import ReferenceModes
 from ridgeline.tools.judge.worker.redraws import Redraws
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.judge.worker.renewal import Renewal, slowdown_of
+from ridgeline.tools.judge.worker.renewal import Renewal
+from ridgeline.tools.judge.worker.renewal_pace import RenewalPace
 from ridgeline.tools.judge.worker.user_code import contents_may_be_refused
 from ridgeline.tools.records.error_map import UNBOUNDED
-from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial
@@ -80,8 +80,6 @@ from ridgeline.tools.records.vocabulary import Label, Role
 _SPARE_SHARE = 8
 """While a candidate runs PyTorch keeps up to memory / _SPARE_SHARE of a GPU for its next use, and a trial that is not
 kept, with what limits ask to be made of one, as much at most."""
-_RENEWALS_ALONE = 5
-"""Renewals of all contents that are timed before any candidate is there; the first ones load kernels."""
 
 
 class Judge:
@@ -100,7 +98,7 @@ class Judge:
         graphs = Path(request.graph_folder) if request.graph_folder else None
         described = describe(self.reference, self.reference.draw_inputs(0), request.reference_source, graphs)
         has_model = request.interface.has_model
-        self._contract = self._reference_module(is_needed=has_model)  # before `bind` replaces the first values
+        self._contract = self.reference.contract(is_needed=has_model)  # before `bind` replaces the first values
         randomized = self.reference.loaded_names() if has_model else None
         first_secret = bytes.fromhex(request.secret)
         self._secrets = SecretSource(self.reference, first_secret, randomized)
@@ -137,7 +135,7 @@ class Judge:
         )
         device.give_back()
         self._has_had_runners = False
-        self._usual_renewal_s = self._fastest_renewal_s() if device.works_while_stopped else math.inf
+        self._pace = self._pace_alone()
         effects = self._find_effects()
         device.give_back()  # what asks for a block's cost is a runner too
         self.description = dataclasses.replace(
@@ -147,15 +145,6 @@ class Judge:
             whole_numbers=self._domain.whole_numbers,
             weights_show=effects.weights_show,
         )
-
-    def _reference_module(self, *, is_needed: bool) -> ModuleContract | None:
-        """Return how a runner makes and calls the reference; None where that cannot be told and nobody needs it."""
-        try:
-            return self.reference.contract()
-        except BadReferenceError:
-            if is_needed:
-                raise
-            return None
 
     def _find_effects(self) -> FoundEffects:
         """Return what shows in the outputs; nothing is asked where a trivial output passes."""
@@ -246,18 +235,22 @@ class Judge:
         """
         seconds = self._renew(request.order, request.wanted, request.calls)
         return Renewed(
-            slowdown=slowdown_of(seconds, self._usual_renewal_s, n_sets=self.memory.n_sets),
+            slowdown=self._pace.slowdown_of(seconds),
             trial_sets=tuple(self._renewal.trial_sets),
             kinds=tuple(self._renewal.trial_sets.values()),
             parameter_kind=self._renewal.parameter_kind,
         )
 
-    def _fastest_renewal_s(self) -> float:
-        """Return the seconds that a renewal takes on a GPU that nobody else uses."""
-        fastest_s = min(self._renew() for _ in range(_RENEWALS_ALONE))
+    def time_renewals(self, _request: TimeRenewals) -> Alone:
+        """Take again what a renewal takes on a GPU that nobody else uses."""
+        before, self._pace = self._pace, self._pace_alone()
+        return Alone(slowdown=self._pace.slowdown_beside(before))
+
+    def _pace_alone(self) -> RenewalPace:
+        pace = RenewalPace(self._renew, n_sets=self.memory.n_sets, is_needed=self._device.works_while_stopped)
         self._renewal.forget()
         self._device.give_back()
-        return max(fastest_s, 1e-6)
+        return pace
 
     def _renew(self, order: Sequence[int] = (), wanted: Sequence[str] = (), calls: int = 0) -> float:
         """Write new contents and return how many seconds that took."""

@@ -265,14 +265,19 @@ class Reference:
         """Return parameters and buffers by their names in the model."""
         return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
 
-    def contract(self) -> ModuleContract:
-        """Return how a `ModelNew` is made and called; to be asked before `bind`.
+    def contract(self, *, is_needed: bool) -> ModuleContract | None:
+        """Return how a `ModelNew` is made and called, to be asked before `bind`; None if nobody needs it and none can be told.
 
         Raises:
             BadReferenceError: an argument of the constructor cannot be sent.
         """
         arguments = self.arguments(self.draw_inputs(0))
-        return module_contract(self.model, self._init, arguments, self._result, self._written)
+        try:
+            return module_contract(self.model, self._init, arguments, self._result, self._written)
+        except BadReferenceError:
+            if is_needed:
+                raise
+            return None
 
     def call_form(self) -> CallForm:
         """Return how a program calls the reference, and the structure of what it gets.

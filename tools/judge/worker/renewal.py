@@ -26,16 +26,6 @@ from ridgeline.tools.records.trial_names import as_kind
 _IN_ONE_PLACE = 2 / 3
 """Share of the renewals after which parameters differ from before in one place: often twice in a row for a candidate."""
 
-_SCATTER_S = 1e-3
-_SET_SCATTER_S = 20e-6
-"""Taken off a renewal, and for each of its sets: many small sets are written at the speed of a processor, which has other work
-at times. Beside the reference itself, of 26 us on 256 by 256 numbers, two of ten timings had renewals 1.6 times as long."""
-
-
-def slowdown_of(seconds: float, usual_s: float, *, n_sets: int) -> float:
-    """Return (seconds - scatter) / `usual_s`, the seconds of a renewal before any candidate was there."""
-    return max(seconds - _SCATTER_S - n_sets * _SET_SCATTER_S, 0.0) / usual_s
-
 
 class Renewal:
     """Writes the contents of a block, and knows which sets were given what."""

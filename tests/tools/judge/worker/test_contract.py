@@ -55,7 +55,7 @@ def test_a_written_input_is_an_output_and_stays_whole() -> None:
 def test_a_written_input_that_is_returned_is_one_output() -> None:
     made = reference("return pair[1].relu_()")
     assert outputs_of(made) == ["out"]
-    assert (made.contract().copied, made.contract().appended) == ((2,), ())
+    assert (made.contract(is_needed=True).copied, made.contract(is_needed=True).appended) == ((2,), ())
 
 
 def test_a_reference_that_only_writes_its_input_has_an_output() -> None:
@@ -86,7 +86,7 @@ def test_state_between_calls_is_refused_with_the_reason(body: str, says: str) ->
 
 def test_the_contract_tells_arguments_structure_weights_and_result() -> None:
     made = reference("return {'a': self.same(x), 'b': (pair[0], [x.argmax(1)])}", "[4, (1, None), 'same', True]")
-    contract = made.contract()
+    contract = made.contract(is_needed=True)
     assert contract.init == "[4, (1, None), 'same', True]"
     assert contract.to_json()["arguments"] == [0, {"list": [1, 2]}, {"value": "2.5"}]
     assert contract.form.to_json() == {"a": "tensor", "b": ["tensor", ["tensor"]]}
@@ -98,13 +98,13 @@ def test_the_contract_tells_arguments_structure_weights_and_result() -> None:
 
 def test_constructor_arguments_without_a_text_are_refused() -> None:
     with pytest.raises(ProblemError, match=r"get_init_inputs\(\) gives .*tensor.*: interface module takes numbers"):
-        reference("return x + 1", "[4, torch.ones(2)]").contract()
+        reference("return x + 1", "[4, torch.ones(2)]").contract(is_needed=True)
 
 
 def test_infinities_among_the_constructors_arguments_arrive() -> None:
     init = [4, float("-inf"), (float("inf"),), {"a": [float("inf")]}, ()]
     text = "[4, float('-inf'), (float('inf'),), {'a': [float('inf')]}, ()]"
-    assert values(reference("return x + 1", text).contract().init) == init
+    assert values(reference("return x + 1", text).contract(is_needed=True).init) == init
 
 
 def test_a_dict_of_inputs_is_told_by_its_keys_and_its_written_tensors_stay_whole() -> None:
@@ -120,8 +120,8 @@ def get_inputs():
     inputs = made.draw_inputs(1)
     made.run(inputs)
     assert torch.equal(inputs[0], torch.ones(4, 4))
-    assert made.contract().to_json()["arguments"] == [{"dict": [["'x'", 0], ["'more'", {"tuple": [1]}]]}]
-    assert made.contract().copied == (0,)
+    assert made.contract(is_needed=True).to_json()["arguments"] == [{"dict": [["'x'", 0], ["'more'", {"tuple": [1]}]]}]
+    assert made.contract(is_needed=True).copied == (0,)
 
 
 @pytest.mark.parametrize(

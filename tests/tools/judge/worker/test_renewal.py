@@ -19,8 +19,7 @@ from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.inputs.trial_changes import TrialChanges
 from ridgeline.tools.judge.worker.inputs.values.structure import is_binary, order_of
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.judge.worker.renewal import Renewal, slowdown_of
-from ridgeline.tools.measure.distrust import RENEWAL_SLOWDOWN
+from ridgeline.tools.judge.worker.renewal import Renewal
 from ridgeline.tools.records.trial_names import SIGNED
 
 SOURCE = """
@@ -257,10 +256,3 @@ def test_copies_of_one_another_differ_in_the_sets_in_which_one_is_alone(draw: st
         in_part = (a != b).any(-1) & (a == b).any(-1)
         assert bool((in_part & (a[:, 0] == b[:, 0]) & (a[:, -1] == b[:, -1])).any()) == (index in trial_sets)
     assert filling is not None and all(is_intact(filling, i, renewed.memory.inputs[i]) for i in range(N_SETS))
-
-
-def test_a_renewal_of_many_small_sets_is_granted_a_busy_processor_and_one_of_few_large_sets_is_not() -> None:
-    assert slowdown_of(1.6 * 0.025, 0.025, n_sets=512) < RENEWAL_SLOWDOWN
-    assert slowdown_of(1.6 * 0.025, 0.025, n_sets=3) > RENEWAL_SLOWDOWN
-    assert slowdown_of(2.5 * 0.025, 0.025, n_sets=512) > RENEWAL_SLOWDOWN
-    assert slowdown_of(0.0005, 0.0001, n_sets=3) == 0.0
