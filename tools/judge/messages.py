@@ -65,6 +65,7 @@ class Load(Request[Loaded]):
     memory_bytes: int
     fatal_attempts: tuple[str, ...] = ()  # what lost earlier judges of this problem the GPU
     graph_folder: str = ""  # of graphs that were exported before
+    has_candidates: bool = True  # else PyTorch's own ways alone are timed, for which no trials are looked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,7 +98,13 @@ class JudgeProcess:
     """A running judge with one problem loaded. Ends with `close()` and with this process, as do processes of the reference."""
 
     def __init__(
-        self, problem: Target, secret: bytes, cache_dir: Path, *, fatal_attempts: set[str] | None = None
+        self,
+        problem: Target,
+        secret: bytes,
+        cache_dir: Path,
+        *,
+        fatal_attempts: set[str] | None = None,
+        has_candidates: bool = True,
     ) -> None:
         """Start the judge and load the problem, which imports torch and runs the reference.
 
@@ -112,6 +118,7 @@ class JudgeProcess:
             secret: what inputs and parameters are drawn from.
             cache_dir: where references' graphs and what is compiled of them are kept.
             fatal_attempts: what lost earlier judges of this problem the GPU; what is found now is added.
+            has_candidates: False where PyTorch's own ways alone are timed: no trials are looked for.
 
         Raises:
             ProblemError: the reference cannot be judged; one line says why.
@@ -119,9 +126,9 @@ class JudgeProcess:
         """
         self.device_kind = problem.device.kind
         self._fatal_attempts = set() if fatal_attempts is None else fatal_attempts
-        self._was_killed = False
+        self._has_candidates = has_candidates
+        self._was_killed = is_loaded = False
         until = time.monotonic() + LOAD_LIMIT_S
-        is_loaded = False
         while not is_loaded:
             is_loaded = self._try_to_begin(problem, secret, cache_dir, until - time.monotonic())
 
@@ -198,6 +205,7 @@ class JudgeProcess:
             memory_bytes=problem.device.memory_bytes,
             fatal_attempts=tuple(sorted(self._fatal_attempts)),
             graph_folder=str(graphs),
+            has_candidates=self._has_candidates,
         )
         loaded = self.ask(request, timeout_s=max(limit_s, 1.0))
         return LoadedProblem.of(loaded, self._connection.descriptors)
@@ -328,12 +336,11 @@ def _hung(where: str, limit_s: float) -> BadReferenceError:
 
 
 def _environment(problem: Target, cache_dir: Path) -> dict[str, str]:
-    compiled = cache_dir / "inductor"
     return {
         **{name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
         **compute_environment(problem.device, bound=True),
         "PYTHONPATH": python_path(),
-        "TORCHINDUCTOR_CACHE_DIR": str(compiled),
+        "TORCHINDUCTOR_CACHE_DIR": str(cache_dir / "inductor"),
         "TORCHINDUCTOR_COMPILE_THREADS": _compile_threads(problem.device),
     }
 

@@ -77,7 +77,7 @@ class ProblemSession:
             ProblemError: the reference cannot be judged.
             TrustedProcessLost: the judge went away.
         """
-        self._judge = self.start_another_judge(problem)
+        self._judge = self._start_judge(problem)
 
     def close(self) -> None:
         """End the judge, and the runners that wait with its memory."""
@@ -94,8 +94,17 @@ class ProblemSession:
         self._apart, self._has_tried_apart = None, False
 
     def start_another_judge(self, problem: Target) -> JudgeProcess:
-        """Return a judge with a secret of its own; the caller ends it."""
-        return JudgeProcess(problem, os.urandom(16), self._cache_dir, fatal_attempts=self._fatal_attempts)
+        """Return a judge with a secret of its own that meets no candidate; the caller ends it."""
+        return self._start_judge(problem, has_candidates=False)
+
+    def _start_judge(self, problem: Target, *, has_candidates: bool = True) -> JudgeProcess:
+        return JudgeProcess(
+            problem,
+            os.urandom(16),
+            self._cache_dir,
+            fatal_attempts=self._fatal_attempts,
+            has_candidates=has_candidates,
+        )
 
     # --------------------------------------------------------------------------------------------------------- runners
 

@@ -30,8 +30,11 @@ class NoProcess:
 
     started: list[NoProcess]
 
-    def __init__(self, problem: Target, secret: bytes, cache_dir: Path, *, fatal_attempts: set[str]) -> None:
+    def __init__(
+        self, problem: Target, secret: bytes, cache_dir: Path, *, fatal_attempts: set[str], has_candidates: bool
+    ) -> None:
         self.secret, self.fatal_attempts, self.is_closed = secret, fatal_attempts, False
+        self.has_candidates = has_candidates
         NoProcess.started.append(self)
         self.problem: Any = type("Loaded", (), {"description": None, "left_out": ()})
         self.asked: list[Any] = []
@@ -84,13 +87,17 @@ def test_every_judge_of_a_problem_has_a_secret_of_its_own_and_leaves_out_what_wa
     assert all(judge.is_closed for judge in judges)
 
 
-def test_a_judge_beside_the_sessions_own_has_another_secret(judges: list[NoProcess], tmp_path: Path) -> None:
+def test_a_judge_beside_the_sessions_own_has_another_secret_and_looks_for_no_trials(
+    judges: list[NoProcess], tmp_path: Path
+) -> None:
     session = ProblemSession(tmp_path, lambda: None)
     session.open(problem_of("a"))
     session.start_another_judge(problem_of("a"))
     first, beside = judges
     assert first.secret != beside.secret
     assert first.fatal_attempts is beside.fatal_attempts
+    assert first.has_candidates
+    assert not beside.has_candidates, "it times PyTorch's own ways"
 
 
 def test_a_closed_session_has_no_judge(judges: list[NoProcess], tmp_path: Path) -> None:

@@ -117,9 +117,14 @@ class Judge:
             held_bytes=self._spare_bytes,
             aside_bytes=aside_bytes,
         )
-        fatal = frozenset(request.fatal_attempts)
         self._domain = Domain(
-            self._book, self.reference, self._secrets, self.memory, fatal_attempts=fatal, varies_scalars=not has_model
+            self._book,
+            self.reference,
+            self._secrets,
+            self.memory,
+            fatal_attempts=frozenset(request.fatal_attempts),
+            varies_scalars=not has_model,
+            has_candidates=request.has_candidates,
         )
         self._examiner = Examiner(self._book, self._domain.names, self.memory, self.reference, request.tolerance)
         self._modes = ReferenceModes(self.reference, self.memory)
@@ -136,7 +141,7 @@ class Judge:
         device.give_back()
         self._has_had_runners = False
         self._pace = self._pace_alone()
-        effects = self._find_effects()
+        effects = self._find_effects() if request.has_candidates else FoundEffects()
         device.give_back()  # what asks for a block's cost is a runner too
         self.description = dataclasses.replace(
             described,

@@ -27,6 +27,8 @@ def judging(
     tolerance: str = "fp32",
     memory_bytes: int | None = None,
     call_timeout_s: float = 30.0,
+    *,
+    has_candidates: bool = True,
 ) -> Iterator[JudgeProcess]:
     device = detect_device("cpu")
     device = replace(device, memory_bytes=memory_bytes or device.memory_bytes)
@@ -38,7 +40,7 @@ def judging(
         device=device,
         call_timeout_s=call_timeout_s,
     )
-    judge = JudgeProcess(problem, os.urandom(16), tmp_path)
+    judge = JudgeProcess(problem, os.urandom(16), tmp_path, has_candidates=has_candidates)
     try:
         yield judge
     finally:

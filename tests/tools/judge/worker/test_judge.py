@@ -18,6 +18,7 @@ from ridgeline.tools.judge.worker.__main__ import _lost_gpu, failure
 from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.user_code import contents_may_be_refused
 from ridgeline.tools.records.reference_mode import ReferenceMode
+from ridgeline.tools.records.trial_names import NOMINAL
 from ridgeline.tools.records.vocabulary import ArgKind, PrecisionClass, Role
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_judge")]
@@ -28,6 +29,21 @@ def test_a_judge_that_is_killed_once_while_it_loads_is_started_again(tmp_path: P
     once = f"import os\nif not os.path.exists({mark!r}):\n    os.mkdir({mark!r})\n    os.kill(os.getpid(), 9)\n"
     with judging(once + reference("x", "return x * 2", "torch.randn(8, 8)"), tmp_path):
         assert Path(mark).exists()
+
+
+def test_a_judge_that_meets_no_candidate_runs_the_reference_a_few_times_and_still_times_it(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    body = f"open({str(calls)!r}, 'a').write('x'); return torch.softmax(x @ y, -1)"
+    source = reference("x, y", body, "torch.randn(8, 16), torch.randn(16, 16)")
+    ran = []
+    for has_candidates in (True, False):
+        with judging(source, tmp_path, has_candidates=has_candidates) as judge:
+            ran.append(calls.stat().st_size)
+            calls.write_text("")
+            assert (judge.problem.trials == NOMINAL) == (not has_candidates)
+            judge.ask(Renew())
+            assert judge.ask(Loop(mode=ReferenceMode.EAGER, sets=(0, 1))).own_s > 0
+    assert ran[0] > 4 * ran[1]
 
 
 def test_what_a_reference_prints_or_forks_does_not_disturb_the_judge(tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ class Domain:
         *,
         fatal_attempts: frozenset[str] = frozenset(),
         varies_scalars: bool = True,
+        has_candidates: bool = True,
     ) -> None:
         """Try everything on the reference.
 
@@ -85,8 +86,9 @@ class Domain:
             reference: the user's, on its device.
             source: what inputs and parameters are drawn from.
             memory: the sets, and the device.
-            varies_scalars: a candidate can be given other scalars than those that it is made with.
             fatal_attempts: what lost an earlier judge of this reference its GPU, and is not tried again.
+            varies_scalars: a candidate can be given other scalars than those that it is made with.
+            has_candidates: False where nobody but the reference meets a trial: the nominal ones are all, then.
 
         Raises:
             DeviceLostError: something new did, which `tried` names.
@@ -110,6 +112,11 @@ class Domain:
         book.let_go()
         self._settle_inputs()
         self._settle_mixtures()
+        self.names = (*NOMINAL, *self._settled_trials(varies_scalars=varies_scalars)) if has_candidates else NOMINAL
+
+    def _settled_trials(self, *, varies_scalars: bool) -> tuple[str, ...]:
+        """Find out which trials beside the nominal ones the reference takes, and return them."""
+        source, book, reference = self._source, self._book, self._reference
         self.skipped |= settle_lifts(source, book, reference.input_names, self._objection_to)
         there_are = (*TRANSFORMED, APART) if source.may_be_apart else TRANSFORMED
         transformed = [n for n in there_are if self._takes_trial(n)]
@@ -120,20 +127,13 @@ class Domain:
         transformed += settle_power(source, book, self._objection_to)
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
         transformed += self._sized.settle(transformed)
-        ordered = self._tweaks_first(transformed)
-        signed = self._settle_signs()
-        self.names = (*NOMINAL, *ordered, *signed, *scalars)
+        return (*self._tweaks_first(transformed), *self._settle_signs(), *scalars)
 
     # ----------------------------------------------------------------------------------------------------- parameters
 
     def _settle_parameters(self) -> None:
         """Find out in which way each parameter and buffer may vary, and name those that keep the model's own values."""
-        parameters = OtherParameters(
-            self._source,
-            self._book,
-            self._reference,
-            self._try_unless_lost,
-        )
+        parameters = OtherParameters(self._source, self._book, self._reference, self._try_unless_lost)
         refused = parameters.settle()
         self.not_varied |= {self._names[name]: why for name, why in refused.items()}
         for name in self._source.weights.kept:
