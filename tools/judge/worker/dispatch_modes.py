@@ -6,13 +6,23 @@ reference's time, and is incomplete where it happens within a mode.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 import torch._dynamo  # imported for what it makes ready
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["TorchDispatchMode", "memory_of", "named_arguments", "operation_name"]
+__all__ = ["TorchDispatchMode", "memory_of", "named_arguments", "noticed", "operation_name"]
+
+Mode = TypeVar("Mode", bound=TorchDispatchMode)
+
+
+def noticed(run: Callable[[], object], mode: Mode) -> Mode:
+    """Return a mode that has seen each operation of a run, with what it noted."""
+    with torch.no_grad(), mode:
+        run()
+    return mode
 
 
 def operation_name(func: Any) -> str:

@@ -3,8 +3,12 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from ridgeline.tools.judge.worker import dispatch_modes
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, noticed, operation_name
 
 WITHIN_A_MODE = """
 import sys
@@ -26,3 +30,24 @@ def test_every_mode_is_of_the_class_that_is_ready() -> None:
     worker = Path(dispatch_modes.__file__).parent
     of_torch = [path.name for path in worker.rglob("*.py") if "from torch.utils._python_dispatch" in path.read_text()]
     assert of_torch == ["dispatch_modes.py"]
+
+
+class Names(TorchDispatchMode):
+    """Notes the operations of a run, and whether any has gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.has_gradients = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(operation_name(func))
+        self.has_gradients = self.has_gradients or torch.is_grad_enabled()
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_notes_the_operations_of_a_run_and_of_nothing_after_it() -> None:
+    x = torch.ones(2, requires_grad=True)
+    seen = noticed(lambda: (x + 1) * 2, Names())
+    assert (x - 1).requires_grad
+    assert (seen.names, seen.has_gradients) == (["add", "mul"], False)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.judge.worker.contract import tensors_in
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, memory_of, operation_name
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, memory_of, noticed, operation_name
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.reference import Reference
@@ -48,10 +48,8 @@ def objection_to_relaxation(reference: Reference, book: CaseBook, case: Case) ->
 
 
 def _watched(reference: Reference, book: CaseBook, case: Case) -> _Steps:
-    steps = _Steps()
-    with torch.no_grad(), book.scalars_of(case.name), steps:
-        reference.run_double(case.inputs, case.parameters)
-    return steps
+    with book.scalars_of(case.name):
+        return noticed(lambda: reference.run_double(case.inputs, case.parameters), _Steps())
 
 
 class _Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there

@@ -8,7 +8,7 @@ import torch
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, named_arguments, operation_name
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, named_arguments, noticed, operation_name
 from ridgeline.tools.judge.worker.reference import Reference
 
 _WRITES = (
@@ -26,13 +26,10 @@ _WRITES = (
 
 def writes_to_places(reference: Reference, inputs: Tensors) -> bool:
     """Return whether the reference writes different numbers to places that whole numbers say; True where it fails."""
-    writes = _Writes()
     try:
-        with torch.no_grad(), writes:
-            reference.run(inputs)
+        return noticed(lambda: reference.run(inputs), _Writes()).are_met
     except ProblemError:
         return True
-    return writes.are_met
 
 
 class _Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.judge.worker.contract import tensors_in
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, noticed
 
 BEYOND_ON_THE_WAY = "a result on the way to its output would not be finite"
 _MOST_SEEN = 1024
@@ -30,15 +30,7 @@ def leaves_range(run: Callable[[], object]) -> bool:
     The sizes of the first `_MOST_SEEN` results tell most runs that stay within range, at a fraction of what a look at each
     operand takes: rates come before the steps that use them.
     """
-    sizes = _Sizes()
-    with torch.no_grad(), sizes:
-        run()
-    if sizes.are_finite:
-        return False
-    seen = _Way()
-    with torch.no_grad(), seen:
-        run()
-    return seen.is_left
+    return not noticed(run, _Sizes()).are_finite and noticed(run, _Way()).is_left
 
 
 class _Sizes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, noticed
 from ridgeline.tools.judge.worker.grading.last_bits import may_jump
 
 _MOST_ROWS = 1 / 8
@@ -20,10 +20,7 @@ _MOST_ROWS = 1 / 8
 
 def jumps(run: Callable[[], object]) -> bool:
     """Return whether anything in a run jumps where last bits decide: a choice, a rounding, a comparison."""
-    found = _Jumps()
-    with torch.no_grad(), found:
-        run()
-    return found.is_any
+    return noticed(run, _Jumps()).is_any
 
 
 class _Jumps(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there

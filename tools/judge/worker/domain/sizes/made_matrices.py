@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.judge.worker.contract import tensors_in
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, noticed
 from ridgeline.tools.judge.worker.inputs.values.structure import mirrored
 from ridgeline.tools.judge.worker.inputs.values.symmetry import may_be_singular
 
@@ -24,10 +24,7 @@ _ROUNDING = 2.0**-16
 
 def makes_symmetric(run: Callable[[], object]) -> bool:
     """Return whether any result in a run is a symmetric matrix that may be definite."""
-    found = _Made()
-    with torch.no_grad(), found:
-        run()
-    return found.is_any
+    return noticed(run, _Made()).is_any
 
 
 class _Made(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there
