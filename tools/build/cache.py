@@ -17,7 +17,6 @@ import json
 import os
 import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from ridgeline.tools.errors import StorageError
 from ridgeline.tools.machine.held_folders import hold_folder, sweep_held_folders
 from ridgeline.tools.machine.kept_records import open_ordinary, read_kept
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.places import why_unwritable
 from ridgeline.tools.machine.removal import remove_tree
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.results import Build
@@ -95,18 +95,14 @@ def check_writable(folder: Path) -> None:
     Raises:
         StorageError: the folder is read-only or nearly full; one line says so.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            free = shutil.disk_usage(folder).free
-    except OSError as error:
-        raise _no_storage(folder, error) from error
-    if free < LEAST_FREE_BYTES:
-        raise StorageError(f"build cache {folder}: only {free >> 20} MiB free; {_REMEDY}")
+    if why := why_unwritable(folder):
+        raise _no_storage(folder, why)
+    if (free := shutil.disk_usage(folder).free) < LEAST_FREE_BYTES:
+        raise _no_storage(folder, f"only {free >> 20} MiB free")
 
 
-def _no_storage(folder: Path, error: OSError) -> StorageError:
-    return StorageError(f"build cache {folder}: {(error.strerror or str(error)).lower()}; {_REMEDY}")
+def _no_storage(folder: Path, why: str) -> StorageError:
+    return StorageError(f"build cache {folder}: {why}; {_REMEDY}")
 
 
 class BuildCache:
@@ -165,7 +161,7 @@ class BuildCache:
         try:
             return self._publish(entry, stored, library)
         except OSError as error:
-            raise _no_storage(self.root, error) from error
+            raise _no_storage(self.root, (error.strerror or str(error)).lower()) from error
 
     def use(self) -> CacheUse:
         """Return the number of entries and their size."""
