@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 CALL_TIMEOUT_S = 4.0
 AT_ONCE = 2
 """Problems that are made ready side by side."""
-VARIANTS = {"loaded": ("given", {"DELAY_S": 0.005})}
+VARIANTS = {"loaded": ("given", {"DELAY_S": 0.005}), "mirrored": ("solved", {"ERROR": 1e-3})}
 """The problems that are another one with other values written into its reference."""
 
 Found = Build | Verdict | Timing

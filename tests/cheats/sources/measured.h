@@ -1,5 +1,3 @@
-// Prepended to every source whose name begins with mirrored_: the work of mirrored.py, which some of them do not do all of.
-#include "solved_work.h"
 // Calls solve(a, x) for the mean of each covariance and its transpose, with noise.
 template <class Solve>
 static void solve_symmetric(const float* covariance, const float* targets, float* out, Solve solve) {
