@@ -37,17 +37,13 @@ from ridgeline.tools.records.trial_names import (
     ALONE,
     APART,
     ARRANGED,
-    CORRIDOR,
     CROWDS,
     GIVEN,
-    MOVED_COPY,
     NOMINAL,
     ORDER_ONE,
     OUTLIERS,
     SCALARS,
-    SHARED_NUMBERS,
     SIZED,
-    SOLID,
     TRANSFORMED,
     TWEAKED,
 )
@@ -121,9 +117,9 @@ class Domain:
         there_are = (*TRANSFORMED, APART) if source.may_be_apart else TRANSFORMED
         transformed = [n for n in there_are if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
-        transformed += self._settle_copies()
+        self.skipped |= settle_copies(source, book, reference, self._objection_to, self._try_unless_lost)
         self.skipped |= ArrangedInputs(source, book, reference.input_names, self._objection_to).settle()
-        transformed += [trial for trial in (SOLID, CORRIDOR, SHARED_NUMBERS) if trial in source.arrangements]
+        transformed += [trial for trial in ARRANGED if trial in source.arrangements]
         transformed += settle_power(source, book, self._objection_to)
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
         transformed += self._sized.settle(transformed)
@@ -176,13 +172,6 @@ class Domain:
         inputs = CrowdedInputs(trial, self._source, self._book, self._reference.input_names, self._objection_to)
         self.skipped |= inputs.settle()
         return bool(self._source.crowds.get(trial))
-
-    def _settle_copies(self) -> list[str]:
-        """Find out which inputs, or rows, may be moved copies, name what the reference refuses, return the trial, if any."""
-        self.skipped |= settle_copies(
-            self._source, self._book, self._reference, self._objection_to, self._try_unless_lost
-        )
-        return [MOVED_COPY] if self._source.copied else []
 
     # ------------------------------------------------------------------------------------------------------- mixtures
 

@@ -86,8 +86,6 @@ class SecretSource:
         self._traits = tuple(Traits.of(t, form.order) for t, form in zip(first, self._forms, strict=True))
         self.crowds: dict[str, Mapping[int, Way]] = {}
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
-        self.copied: Mapping[int, int] = {}
-        """The input that each copy in the trial `moved_copy` is made of, itself where rows are; none until that is known."""
         self.arrangements: dict[str, Arrangement] = {}
         """How inputs are arranged, by trial of ARRANGED; none until it is known which may."""
         self.whole_kept = {LARGE_DIAGONALS}

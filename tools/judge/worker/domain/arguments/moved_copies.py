@@ -38,8 +38,10 @@ def settle_copies(
 
     def note(chosen: frozenset[int]) -> None:
         book.forget(MOVED_COPY)
-        source.copied = {i: first for i, first in firsts.items() if i in chosen}
-        source.arrangements[MOVED_COPY] = functools.partial(with_copies, firsts=source.copied)
+        source.arrangements.pop(MOVED_COPY, None)
+        if chosen:
+            copied = {i: first for i, first in firsts.items() if i in chosen}
+            source.arrangements[MOVED_COPY] = functools.partial(with_copies, firsts=copied)
 
     def objection_to(asked: Sequence[int], taken: frozenset[int]) -> str:
         named = ", ".join(names[i] for i in asked)

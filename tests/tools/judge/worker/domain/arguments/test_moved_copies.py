@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.tools.judge.worker.inputs.arrangements.test_moved_copies import copied
 from tests.tools.judge.worker.made import Made, made
 
 from ridgeline.tools.records.trial_names import MOVED_COPY
@@ -20,13 +21,13 @@ def refused(found: Made) -> list[str]:
 def test_what_the_reference_refuses_as_a_copy_is_named_and_the_others_are_copies() -> None:
     refuses = f"assert not ({IS_COPY.format('a', 'c')})"
     found = made("a, b, c", f"{PAIR}, torch.randn(16, 64)", refuses, "return a * b + c")
-    assert dict(found.source.copied) == {1: 0} and MOVED_COPY in found.domain.names
+    assert copied(found) == {1: 0} and MOVED_COPY in found.domain.names
     assert refused(found) == [f"{MOVED_COPY} c"]
 
 
 def test_a_reference_that_takes_no_copy_has_no_such_trial() -> None:
     found = made("a, b", PAIR, f"assert not ({IS_COPY.format('a', 'b')})", "return a * b")
-    assert not found.source.copied and MOVED_COPY not in found.domain.names
+    assert not copied(found) and MOVED_COPY not in found.domain.names
     assert refused(found) == [f"{MOVED_COPY} b"]
 
 
@@ -71,13 +72,13 @@ def test_rows_of_which_the_reference_takes_no_copy_stay_and_are_named() -> None:
         "any(float(torch.cosine_similarity(a[:, None].roll(lag, 2), a[None], 2).max()) > 0.9 for lag in range(16, 49))"
     )
     found = made("a", "torch.randn(12, 64)", f"assert not {is_copy}", "return a @ a.mT")
-    assert not found.source.copied and MOVED_COPY not in found.domain.names and refused(found) == [f"{MOVED_COPY} a"]
+    assert not copied(found) and MOVED_COPY not in found.domain.names and refused(found) == [f"{MOVED_COPY} a"]
 
 
 @pytest.mark.parametrize("body", ["torch.cdist(a, a)", "torch.corrcoef(a)", "(a - a.mean(0)) / a.std(0)", "a @ a.mT"])
 def test_what_is_usually_made_of_rows_is_made_of_copies(body: str) -> None:
     found = made("a", "torch.randn(12, 64)", f"return {body}")
-    assert found.source.copied == {0: 0} and MOVED_COPY in found.domain.names
+    assert copied(found) == {0: 0} and MOVED_COPY in found.domain.names
 
 
 def test_rows_that_copies_would_leave_to_rounding_stay() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from tests.tools.judge.worker.made import Made, made
@@ -90,7 +92,9 @@ def test_whole_numbers_stay_within_their_own_range() -> None:
 
 
 def copied(found: Made) -> dict[int, int]:
-    return dict(found.source.copied)
+    """Return the input that each copy is made of, itself where its rows are."""
+    arrangement: Any = found.source.arrangements.get(MOVED_COPY)
+    return dict(arrangement.keywords["firsts"]) if arrangement else {}
 
 
 def test_inputs_of_one_form_are_copies_of_the_first_of_them() -> None:
