@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
 
 from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
-from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, rounded_outputs
+from ridgeline.tools.judge.worker.grading.class_errors import Change, rounding_errors
 from ridgeline.tools.judge.worker.grading.expected import Expected
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors, gate_for
@@ -28,20 +27,13 @@ BothErrors = tuple[EachErrors | None, EachErrors | None]
 """What operands rounded to tf32 do to a case, and what its own type errs."""
 
 
-def errors_by_rounding(
-    reference: Reference, case: Case, change: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None
-) -> BothErrors:
+def errors_by_rounding(reference: Reference, case: Case, change: Change | None = None) -> BothErrors:
     """Return what operands rounded to tf32 do to a case, and its own type; None for what gives no number.
-
-    `change` makes of each output with such operands, and of what is expected, the one that counts.
 
     Raises:
         BadReferenceError: the reference refuses rounded operands.
     """
-    outputs = rounded_outputs(reference, case, PrecisionClass.TF32)
-    if change is not None:
-        outputs = tuple(change(o, e.values) for o, e in zip(outputs, case.expected, strict=True))
-    return floating_errors(outputs, case), case.own.get(PrecisionClass.FP32)
+    return rounding_errors(reference, case, PrecisionClass.TF32, change), case.own.get(PrecisionClass.FP32)
 
 
 def is_as_good(found: BothErrors, usual: BothErrors, *, is_held: bool) -> bool:

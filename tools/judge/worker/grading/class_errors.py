@@ -23,15 +23,26 @@ _ROUNDED_TO = {
     PrecisionClass.BF16: torch.bfloat16,
     PrecisionClass.FP8: torch.float8_e4m3fn,
 }
+Change = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""Makes of an output, and of what is expected, the one that counts."""
 _CHOICE_SEED = 1  # which operands are smaller: any choice does, and the same one gives the same limits
 _CONDITION_DRAWS = 8  # one draw may be next to nothing itself
 TF32_LAST_BIT = 2.0**-11
 _TF32_DROPPED_BITS = 13  # tf32 keeps 10 of float32's 23 mantissa bits
 
 
-def rounding_errors(reference: Reference, case: Case, precision: PrecisionClass) -> EachErrors | None:
-    """Return what rounding to a class does to each output of a case; None when the class cannot hold these numbers."""
-    return floating_errors(rounded_outputs(reference, case, precision), case)
+def rounding_errors(
+    reference: Reference, case: Case, precision: PrecisionClass, change: Change | None = None
+) -> EachErrors | None:
+    """Return what rounding to a class does to each output of a case; None when the class cannot hold these numbers.
+
+    Raises:
+        BadReferenceError: the reference refuses rounded operands.
+    """
+    outputs = rounded_outputs(reference, case, precision)
+    if change is not None:
+        outputs = tuple(change(o, e.values) for o, e in zip(outputs, case.expected, strict=True))
+    return floating_errors(outputs, case)
 
 
 def rounded_outputs(reference: Reference, case: Case, precision: PrecisionClass) -> Tensors:
