@@ -12,6 +12,7 @@ import torch
 
 from ridgeline.tools.judge.worker.contract import tensors_in
 from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, noticed
+from ridgeline.tools.judge.worker.domain.sizes.jumps import jumps
 from ridgeline.tools.judge.worker.inputs.values.structure import mirrored
 from ridgeline.tools.judge.worker.inputs.values.symmetry import may_be_singular
 
@@ -25,6 +26,13 @@ _ROUNDING = 2.0**-16
 def makes_symmetric(run: Callable[[], object]) -> bool:
     """Return whether any result in a run is a symmetric matrix that may be definite."""
     return noticed(run, _Made()).is_any
+
+
+def makes_and_jumps(run: Callable[[], object]) -> tuple[bool, bool]:
+    """Return of one run whether it makes such a matrix, and whether anything jumps: that look runs nothing of its own."""
+    jumping: list[bool] = []
+    is_made = makes_symmetric(lambda: jumping.append(jumps(run)))
+    return is_made, jumping[0]
 
 
 class _Made(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there

@@ -12,6 +12,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import TypeVar
 
 from ridgeline.tools.errors import BadReferenceError, ProblemError
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
@@ -35,7 +36,7 @@ from ridgeline.tools.judge.worker.domain.sizes.first_parts import FirstParts
 from ridgeline.tools.judge.worker.domain.sizes.held_numbers import find_held_numbers
 from ridgeline.tools.judge.worker.domain.sizes.jumps import jumps, without_jumps
 from ridgeline.tools.judge.worker.domain.sizes.larger_arguments import why_larger_shows_nothing
-from ridgeline.tools.judge.worker.domain.sizes.made_matrices import makes_symmetric
+from ridgeline.tools.judge.worker.domain.sizes.made_matrices import makes_and_jumps
 from ridgeline.tools.judge.worker.domain.sizes.near_rows import why_near_rows_show_nothing
 from ridgeline.tools.judge.worker.domain.sizes.other_last_bits import with_other_last_bits
 from ridgeline.tools.judge.worker.domain.sizes.sized_arguments import TWICE, changes_any_tensor, of_other_size
@@ -77,6 +78,7 @@ from ridgeline.tools.records.trial_names import (
 )
 from ridgeline.tools.records.vocabulary import Role
 
+T = TypeVar("T")
 _MOST_CASES = 6
 """Sizes of which a whole case is made at most."""
 _NEAR = 2
@@ -99,6 +101,7 @@ class SizedTrials:
         self._tried = tried
         self._uneven = UnevenChoices(book, source, reference)
         self._dtypes = tuple(torch_dtype(spec.dtype) for spec in reference.signature.with_role(Role.OUTPUT))
+        self._jumps = False
         self._taken: list[str] = []
         self._usual: dict[str, Usual] = {}
         self._moved: dict[str, float] = {}  # by what part of itself the output of a trial's last size moved
@@ -114,7 +117,8 @@ class SizedTrials:
         find_held_numbers(self._source, self._book, parts, self._tried)
         find_faint_trials(self._source, self._book, parts, self._tried)
         del parts  # two sets of inputs, and outputs
-        self._book.contents.makes_symmetric = self._found_in(NOMINAL[0], makes_symmetric)
+        found = self._found_in(NOMINAL[0], makes_and_jumps) or (False, bool(self._found_in(NOMINAL[0], jumps)))
+        self._book.contents.makes_symmetric, self._jumps = found
         for trial in SIZED:
             if self._settle_far_choices() if trial == FAR_CHOICES else self._settle_trial(trial):
                 self._taken.append(trial)
@@ -314,10 +318,6 @@ class SizedTrials:
             moved = tuple(map(without_jumps, moved, outputs))
         return tuple(map(difference, outputs, moved))
 
-    @functools.cached_property
-    def _jumps(self) -> bool:
-        return self._found_in(NOMINAL[0], jumps)
-
     def _on_the_way(self, trial: str) -> str:
         """Return why a trial is refused of which a result before the output is not finite, as a nominal trial's is."""
         is_beyond = trial not in QUIET and self._found_in(trial, leaves_range) and not self._usual_leaves_range
@@ -325,14 +325,14 @@ class SizedTrials:
 
     @functools.cached_property
     def _usual_leaves_range(self) -> bool:
-        return self._found_in(NOMINAL[0], leaves_range)
+        return bool(self._found_in(NOMINAL[0], leaves_range))
 
-    def _found_in(self, trial: str, look: Callable[[Callable[[], object]], bool]) -> bool:
-        """Return what a look at a run with a trial's arguments finds; nothing where an operation takes no look."""
-        arguments, found = self._arguments_of(trial), False
+    def _found_in(self, trial: str, look: Callable[[Callable[[], object]], T]) -> T | None:
+        """Return what a look at a run with a trial's arguments finds; None where an operation takes no look."""
+        arguments = self._arguments_of(trial)
         with self._book.parameters_kept(), contextlib.suppress(BadReferenceError):
-            found = look(lambda: self._outputs(arguments))
-        return found
+            return look(lambda: self._outputs(arguments))
+        return None
 
     def _outputs(self, arguments: Arguments) -> Tensors:
         self._book.place_parameters(arguments.parameters)

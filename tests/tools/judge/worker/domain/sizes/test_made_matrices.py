@@ -6,9 +6,12 @@ import pytest
 import torch
 from tests.tools.judge.worker.domain.sizes.test_between import solved_by_cg
 from tests.tools.judge.worker.made import Made, made, made_of
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.sizes.made_matrices import makes_symmetric
 from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import NEAR_SINGULAR, NOMINAL
 
 SOLVED = "return torch.cholesky_solve(y, torch.linalg.cholesky(k))"
@@ -84,3 +87,30 @@ def test_a_problem_that_makes_none_has_no_such_trial() -> None:
         NEAR_SINGULAR
         not in made("x, w", "torch.randn(32, 64), torch.randn(64, 64)", "return (x @ w).tanh()").domain.names
     )
+
+
+@pytest.mark.parametrize(("result", "is_jumping"), [("torch.tanh(x @ x.mT)", False), ("(x @ x.mT).argmax(-1)", True)])
+def test_one_run_tells_both_whether_such_a_matrix_is_made_and_whether_anything_jumps(
+    monkeypatch: pytest.MonkeyPatch, result: str, is_jumping: bool
+) -> None:
+    """A look for a matrix compares numbers, which no other look may take for the reference's own work."""
+    looks, run = list[tuple[str, ...]](), Reference.run
+
+    def counted(reference: Reference, inputs: Tensors) -> Tensors:
+        looks.append(tuple(type(mode).__name__ for mode in _get_current_dispatch_mode_stack()))
+        return run(reference, inputs)
+
+    monkeypatch.setattr(Reference, "run", counted)
+    found = made("x", "torch.randn(16, 32)", f"return {result}")
+    assert [names for names in looks if {"_Made", "_Jumps"} & set(names)] == [("_Made", "_Jumps")]
+    assert found.book.contents.makes_symmetric and found.domain._sized._jumps is is_jumping
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_where_no_matrix_can_be_looked_for_what_jumps_is_found_all_the_same() -> None:
+    body = (
+        "rows = torch.nested.nested_tensor([x[0], x[1, :8]])",
+        "return x.argmax(-1) + rows.to_padded_tensor(0.0).numel()",
+    )
+    found = made("x", "torch.randn(16, 32)", *body)
+    assert not found.book.contents.makes_symmetric and found.domain._sized._jumps
