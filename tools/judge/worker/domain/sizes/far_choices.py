@@ -91,12 +91,13 @@ class FarChoices:
         if not kinds or not self._free:
             return []
         scalars = {kind: self._book.changes.scalars.get(kind, given) for kind in (*kinds, NOMINAL[0])}
-        usual = self._shown(NOMINAL[0], _USUAL, scalars)
+        others = self._source.nominal(f"{FAR_CHOICES}:other")
+        usual = self._shown(NOMINAL[0], _USUAL, scalars, others)
         if all(shown >= _SHOWN for shown in usual):
             return []
 
         def more(kind: str, steps: int) -> float:
-            pairs = zip(self._shown(kind, steps, scalars), usual, strict=False)
+            pairs = zip(self._shown(kind, steps, scalars, others), usual, strict=False)
             return max((shown - was for shown, was in pairs if was < _SHOWN), default=0.0)
 
         spent, found = OwnTime(), dict[tuple[str, int], float]()
@@ -114,11 +115,16 @@ class FarChoices:
         """The inputs whose parts may be another draw's: numbers in no order that any other may take the place of."""
         return frozenset((*self._source.may_be_larger, *self._source.lifts))
 
-    def _shown(self, kind: str, steps: int, scalars: Mapping[str, tuple[Scalar, ...]]) -> tuple[float, ...]:
-        """Return the share of each output's choices that the first part and the last part each change; none: it is refused."""
+    def _shown(
+        self, kind: str, steps: int, scalars: Mapping[str, tuple[Scalar, ...]], drawn: Tensors
+    ) -> tuple[float, ...]:
+        """Return the share of each output's choices that the first part and the last part each change; none: it is refused.
+
+        The parts are those of inputs that are drawn beside a trial's own.
+        """
         factor = size_of(FAR_CHOICES, steps)
         inputs, parameters = self._book.contents.far(Far(kind, scalars[kind]), FAR_CHOICES, factor)
-        others = self._source.times(self._source.nominal(f"{FAR_CHOICES}:other"), factor)
+        others = self._source.times(drawn, factor)
         arguments = Arguments(inputs=inputs, parameters=parameters, scalars=scalars[kind])
         try:
             usual = self._outputs(arguments)

@@ -9,7 +9,9 @@ import torch
 from tests.cheats.court import HERE
 from tests.tools.judge.worker.made import made_of
 
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.sizes.far_choices import FarChoices
+from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import FAR_CHOICES, LARGE_VECTORS, NOMINAL
 
 ROUTED = (HERE / "routed.py").read_text()
@@ -72,8 +74,8 @@ def test_choices_that_show_all_that_they_are_made_by_need_no_such_trial(
     usual = list[tuple[float, ...]]()
     shown = FarChoices._shown
 
-    def noted(self: FarChoices, kind: str, steps: int, scalars: Any) -> tuple[float, ...]:
-        found = shown(self, kind, steps, scalars)
+    def noted(self: FarChoices, *args: Any) -> tuple[float, ...]:
+        found = shown(self, *args)
         usual.append(found)
         return found
 
@@ -81,3 +83,15 @@ def test_choices_that_show_all_that_they_are_made_by_need_no_such_trial(
     assert FAR_CHOICES not in made_of(WEIGHTED.format(weight=weight, result=result)).domain.names
     assert len(usual) == is_looked_at, "usual choices show enough: no other arguments are tried"
     assert all(share >= 1 / 16 for each in usual for share in each)
+
+
+def test_what_far_parts_are_replaced_by_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, nominal = list[str](), SecretSource.nominal
+
+    def noted(source: SecretSource, label: str, *, is_timed: bool = False) -> Tensors:
+        labels.append(label)
+        return nominal(source, label, is_timed=is_timed)
+
+    monkeypatch.setattr(SecretSource, "nominal", noted)
+    assert FAR_CHOICES in made_of(ROUTED).domain.names
+    assert labels.count(f"{FAR_CHOICES}:other") == 1
