@@ -18,24 +18,18 @@ from ridgeline.tools.records.trial_names import (
     LARGE_BLOCKED,
     LARGE_INPUTS,
     LARGE_MATRICES,
-    LARGE_SCALARS,
     LARGE_VECTORS,
     LOWERED_MATRICES,
-    LOWERED_VECTORS,
     MOVED,
     MOVED_MATRICES,
-    MOVED_VECTORS,
     NOMINAL,
     OF_SQUARES,
     QUIET,
     RAISED_MATRICES,
-    RAISED_VECTORS,
-    SCALARS,
     SIZED,
     SMALL_APART,
     SMALL_INPUTS,
     SMALL_PARAMETERS,
-    SMALL_SCALARS,
     UNEVEN,
 )
 
@@ -207,38 +201,6 @@ def test_an_output_of_less_spread_is_told_no_more_sharply_than_the_usual_one() -
     want, usual = (found.book.case(name).expected[0] for name in (SMALL_INPUTS, NOMINAL[0]))
     assert want.spread / want.norm < usual.spread / usual.norm / 4
     assert errors_of(SMALL_INPUTS) < 2 * errors_of(NOMINAL[0]) < 1e-5
-
-
-def test_walks_that_restart_seldom_between_groups_need_every_round() -> None:
-    body = ("walk = torch.softmax(scores, dim=1)", "found = start", "for _ in range(96):",
-            "    found = (1 - restart) * (walk @ found) + restart * start", "return found")  # fmt: skip
-    found = made("scores, start, restart", "torch.randn(96, 96), torch.randn(96, 16), 0.5", *body)
-    assert {LARGE_SCALARS, SMALL_SCALARS, SMALL_APART} <= large(found)
-    scalars = found.book.changes.scalars
-    assert set(scalars) == {SCALARS, LARGE_SCALARS, SMALL_SCALARS, SMALL_APART}, "a positive one is not moved"
-    assert scalars[SMALL_APART][0] == 0.5 / 16 and scalars[LARGE_SCALARS][0] > 0.5
-
-    def walked(rounds: int, name: str) -> torch.Tensor:
-        scores, start = (t.double() for t in found.book.case(name).inputs)
-        restart = scalars.get(name, (0.5,))[0]
-        state = start
-        for _ in range(rounds):
-            state = (1 - restart) * (torch.softmax(scores, dim=1) @ state) + restart * start
-        return state
-
-    for name, is_seen in (("nominal_0", False), ("apart", False), (SMALL_APART, True)):
-        expected = found.book.case(name).expected[0]
-        assert (compare(walked(32, name), expected).errors.overall > 1e-4) is is_seen
-        assert compare(walked(96, name), expected).errors.overall < 1e-12
-
-
-def test_a_scalar_of_nothing_is_moved_to_either_side() -> None:
-    found = made(
-        "x, log_width", "torch.randn(16, 64), 0.0", "return torch.tanh(x * torch.exp(x.new_tensor(log_width)))"
-    )
-    scalars = found.book.changes.scalars
-    assert set(scalars) == {SCALARS, *MOVED_VECTORS} and LARGE_SCALARS not in large(found)
-    assert scalars[RAISED_VECTORS][0] > 1 and scalars[LOWERED_VECTORS][0] < -1
 
 
 def test_weights_that_their_norm_divides_are_moved_and_not_enlarged() -> None:
