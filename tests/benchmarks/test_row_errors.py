@@ -9,9 +9,9 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import made
 
-from ridgeline.tools.judge.worker.grading.case import errors_of
-from ridgeline.tools.judge.worker.grading.compare import compare
-from ridgeline.tools.judge.worker.grading.expected import expect
+from ridgeline.tools.judge.worker.grading.cases.case import errors_of
+from ridgeline.tools.judge.worker.grading.outputs.compare import compare
+from ridgeline.tools.judge.worker.grading.outputs.expected import expect
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference

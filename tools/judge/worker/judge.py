@@ -59,7 +59,7 @@ from ridgeline.tools.judge.worker.domain.domain import Domain
 from ridgeline.tools.judge.worker.domain.refused_kinds import as_skipped, refused_kinds
 from ridgeline.tools.judge.worker.domain.timed_kinds import find_timed_kinds
 from ridgeline.tools.judge.worker.domain.usable import check_usable
-from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact

@@ -13,7 +13,7 @@ from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, notic
 WITHIN_A_MODE = """
 import sys
 import torch
-from ridgeline.tools.judge.worker.grading.vector_signs import VectorSigns
+from ridgeline.tools.judge.worker.grading.cases.vector_signs import VectorSigns
 known = set(sys.modules)
 with VectorSigns(()):
     torch.ones(2) + 1

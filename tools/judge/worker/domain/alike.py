@@ -8,7 +8,7 @@ from enum import StrEnum
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import are_finite
+from ridgeline.tools.judge.worker.grading.cases.case import are_finite
 from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.vocabulary import PrecisionClass
 

@@ -12,10 +12,10 @@ import torch
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.conditioning import WORSE
-from ridgeline.tools.judge.worker.grading.case import Case
-from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.class_errors import floating_errors
-from ridgeline.tools.judge.worker.grading.vector_signs import gives_vectors, signed_as, signed_case
+from ridgeline.tools.judge.worker.grading.cases.case import Case
+from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.class_errors import floating_errors
+from ridgeline.tools.judge.worker.grading.cases.vector_signs import gives_vectors, signed_as, signed_case
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import ALONE, NOMINAL, TWEAKED
 

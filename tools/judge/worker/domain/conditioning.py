@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import torch
 
-from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
-from ridgeline.tools.judge.worker.grading.class_errors import Change, rounding_errors
-from ridgeline.tools.judge.worker.grading.expected import Expected
+from ridgeline.tools.judge.worker.grading.cases.case import Case, EachErrors
+from ridgeline.tools.judge.worker.grading.cases.class_errors import Change, rounding_errors
+from ridgeline.tools.judge.worker.grading.outputs.expected import Expected
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors, gate_for
 from ridgeline.tools.records.vocabulary import PrecisionClass

@@ -15,10 +15,10 @@ from torch.utils import _pytree
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, operation_name
-from ridgeline.tools.judge.worker.grading.case import Case, EachErrors, errors_of, exact_of, expected_of
-from ridgeline.tools.judge.worker.grading.class_errors import floating_errors, sum_errors
-from ridgeline.tools.judge.worker.grading.plain_sums import plain_errors
-from ridgeline.tools.judge.worker.grading.vector_signs import as_expected, signed_as
+from ridgeline.tools.judge.worker.grading.cases.case import Case, EachErrors, errors_of, exact_of, expected_of
+from ridgeline.tools.judge.worker.grading.cases.class_errors import floating_errors, sum_errors
+from ridgeline.tools.judge.worker.grading.cases.vector_signs import as_expected, signed_as
+from ridgeline.tools.judge.worker.grading.limits.plain_sums import plain_errors
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import NOMINAL_GATE, SUM_ERROR
 from ridgeline.tools.records.vocabulary import PrecisionClass

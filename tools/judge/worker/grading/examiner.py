@@ -13,7 +13,7 @@ import torch
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.replies import Different, Graded, Missing, Same, Touched
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import (
+from ridgeline.tools.judge.worker.grading.cases.case import (
     Case,
     errors_of,
     exact_of,
@@ -21,23 +21,23 @@ from ridgeline.tools.judge.worker.grading.case import (
     fits_type,
     numbers_of_either,
 )
-from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.compare import Difference, compare
-from ridgeline.tools.judge.worker.grading.error_map import map_errors
-from ridgeline.tools.judge.worker.grading.expected import Expected
+from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.vector_signs import as_expected
 from ridgeline.tools.judge.worker.grading.grades import Grade, Grader
-from ridgeline.tools.judge.worker.grading.narrowing import computed_dtypes
-from ridgeline.tools.judge.worker.grading.poison import (
+from ridgeline.tools.judge.worker.grading.limits.narrowing import computed_dtypes
+from ridgeline.tools.judge.worker.grading.limits.unrounded import unrounded_outputs
+from ridgeline.tools.judge.worker.grading.outputs.compare import Difference, compare
+from ridgeline.tools.judge.worker.grading.outputs.error_map import map_errors
+from ridgeline.tools.judge.worker.grading.outputs.expected import Expected
+from ridgeline.tools.judge.worker.grading.outputs.poison import (
     fill_words,
     holds_only,
     poison_word,
     unwritten,
 )
+from ridgeline.tools.judge.worker.grading.outputs.row_sizes import SmallRows
+from ridgeline.tools.judge.worker.grading.outputs.small_rows import worst_of_lost
 from ridgeline.tools.judge.worker.grading.probes import Passed, is_constant, passed, probes
-from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
-from ridgeline.tools.judge.worker.grading.small_rows import worst_of_lost
-from ridgeline.tools.judge.worker.grading.unrounded import unrounded_outputs
-from ridgeline.tools.judge.worker.grading.vector_signs import as_expected
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype

@@ -13,19 +13,19 @@ from dataclasses import dataclass, replace
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import Case, EachErrors
-from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.class_errors import worst_of
-from ridgeline.tools.judge.worker.grading.compare import Difference, compare
-from ridgeline.tools.judge.worker.grading.expected import Expected, expect
-from ridgeline.tools.judge.worker.grading.last_bits import excused
-from ridgeline.tools.judge.worker.grading.neighbours import is_asked_for, neighbour_errors, neighbour_outputs
-from ridgeline.tools.judge.worker.grading.plain_sums import PLAIN_WAYS, plain_errors, plain_outputs
-from ridgeline.tools.judge.worker.grading.row_sizes import SmallRows
-from ridgeline.tools.judge.worker.grading.small_rows import kept_rows
-from ridgeline.tools.judge.worker.grading.type_range import flushed
-from ridgeline.tools.judge.worker.grading.vector_signs import signed_case
-from ridgeline.tools.judge.worker.grading.well_conditioned import least_error
+from ridgeline.tools.judge.worker.grading.cases.case import Case, EachErrors
+from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.class_errors import worst_of
+from ridgeline.tools.judge.worker.grading.cases.vector_signs import signed_case
+from ridgeline.tools.judge.worker.grading.excuses.last_bits import excused
+from ridgeline.tools.judge.worker.grading.excuses.neighbours import is_asked_for, neighbour_errors, neighbour_outputs
+from ridgeline.tools.judge.worker.grading.limits.plain_sums import PLAIN_WAYS, plain_errors, plain_outputs
+from ridgeline.tools.judge.worker.grading.outputs.compare import Difference, compare
+from ridgeline.tools.judge.worker.grading.outputs.expected import Expected, expect
+from ridgeline.tools.judge.worker.grading.outputs.row_sizes import SmallRows
+from ridgeline.tools.judge.worker.grading.outputs.small_rows import kept_rows
+from ridgeline.tools.judge.worker.grading.outputs.type_range import flushed
+from ridgeline.tools.judge.worker.grading.outputs.well_conditioned import least_error
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.precision import (
     BEYOND_SUMS,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import Case
-from ridgeline.tools.judge.worker.grading.expected import Expected
+from ridgeline.tools.judge.worker.grading.cases.case import Case
+from ridgeline.tools.judge.worker.grading.outputs.expected import Expected
 from ridgeline.tools.records.precision import CONSTANT_SPREAD
 
 

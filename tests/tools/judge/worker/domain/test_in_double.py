@@ -8,7 +8,7 @@ from tests.tools.judge.worker.judging import HEAD, INPUTS, reference
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.domain.usable import check_usable
-from ridgeline.tools.judge.worker.grading.case import exact_of, expected_of
+from ridgeline.tools.judge.worker.grading.cases.case import exact_of, expected_of
 from ridgeline.tools.judge.worker.reference import Reference
 
 DRAW = "torch.randn(64, 128)"

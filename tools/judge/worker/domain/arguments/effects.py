@@ -12,8 +12,8 @@ import torch
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
-from ridgeline.tools.judge.worker.grading.case import Case
-from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case import Case
+from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.own_time import OwnTime

@@ -14,7 +14,7 @@ import torch
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import MOST_STEPS, size_of
-from ridgeline.tools.judge.worker.grading.case import are_finite
+from ridgeline.tools.judge.worker.grading.cases.case import are_finite
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.values.structure import in_order
 from ridgeline.tools.judge.worker.inputs.values.transforms import silent

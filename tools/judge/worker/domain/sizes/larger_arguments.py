@@ -12,7 +12,7 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.alike import likeness
 from ridgeline.tools.judge.worker.domain.sizes.sized_arguments import TWICE
 from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments
-from ridgeline.tools.judge.worker.grading.case import are_finite
+from ridgeline.tools.judge.worker.grading.cases.case import are_finite
 
 _MUCH_LARGER = (8.0, 64.0)
 """Further sizes where an output jumps: of sixteen choices none need change where all arguments are doubled."""

@@ -12,7 +12,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments
-from ridgeline.tools.judge.worker.grading.chunks import chunk_of
+from ridgeline.tools.judge.worker.grading.outputs.chunks import chunk_of
 from ridgeline.tools.judge.worker.inputs.arrangements.near_rows import form_of_rows, may_have_near_rows
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import NEAR_ROWS, NOMINAL

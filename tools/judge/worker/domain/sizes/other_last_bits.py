@@ -6,7 +6,7 @@ import functools
 from dataclasses import replace
 
 from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments
-from ridgeline.tools.judge.worker.grading.class_errors import TF32_LAST_BIT, moved_in_type
+from ridgeline.tools.judge.worker.grading.cases.class_errors import TF32_LAST_BIT, moved_in_type
 from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import with_diagonals_of
 from ridgeline.tools.judge.worker.inputs.held import with_held_of
 from ridgeline.tools.judge.worker.inputs.source import SecretSource

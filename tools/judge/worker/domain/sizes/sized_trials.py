@@ -53,9 +53,9 @@ from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import (
 )
 from ridgeline.tools.judge.worker.domain.sizes.uneven_choices import UnevenChoices
 from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments, Usual, as_usual
-from ridgeline.tools.judge.worker.grading.case import Case
-from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.grading.vector_signs import signed_as
+from ridgeline.tools.judge.worker.grading.cases.case import Case
+from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.vector_signs import signed_as
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype

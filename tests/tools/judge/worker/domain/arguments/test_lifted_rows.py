@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import Made, made
 
-from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.judge.worker.grading.outputs.compare import compare
 from ridgeline.tools.records.trial_names import FEW_OUTLIERS, OUTLIERS
 
 TRIALS = (OUTLIERS, FEW_OUTLIERS)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import made
 
-from ridgeline.tools.judge.worker.grading.compare import compare
-from ridgeline.tools.judge.worker.grading.vanishing import vanishes
+from ridgeline.tools.judge.worker.grading.outputs.compare import compare
+from ridgeline.tools.judge.worker.grading.outputs.vanishing import vanishes
 from ridgeline.tools.records.trial_names import NEAR_ONE
 
 LENGTH = 2000

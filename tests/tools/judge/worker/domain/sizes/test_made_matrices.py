@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.sizes.made_matrices import makes_symmetric
-from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.judge.worker.grading.outputs.compare import compare
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import NEAR_SINGULAR, NOMINAL
 

@@ -11,7 +11,7 @@ from tests.tools.judge.worker.made import made
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.judge.worker.grading.outputs.compare import compare
 from ridgeline.tools.records.trial_names import NEAR_ROWS
 
 FEATURES = "torch.randn(64, 256)"

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import Made, made
 
-from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.judge.worker.grading.outputs.compare import compare
 from ridgeline.tools.judge.worker.inputs.values.transforms import silent
 from ridgeline.tools.records.trial_names import SILENT, SILENT_EARLY, SILENT_LATE
 

@@ -6,7 +6,7 @@ import torch
 from tests.tools.judge.worker.domain.sizes.test_sized_trials import large
 from tests.tools.judge.worker.made import made
 
-from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.judge.worker.grading.outputs.compare import compare
 from ridgeline.tools.records.trial_names import (
     LARGE_SCALARS,
     LOWERED_VECTORS,

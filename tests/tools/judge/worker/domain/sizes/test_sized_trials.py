@@ -11,8 +11,8 @@ from tests.tools.judge.worker.made import Made, made, made_of
 
 from ridgeline.tools.judge.worker.domain.sizes.sized_trials import SizedTrials
 from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import SATURATING
-from ridgeline.tools.judge.worker.grading.case import Case
-from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.judge.worker.grading.cases.case import Case
+from ridgeline.tools.judge.worker.grading.outputs.compare import compare
 from ridgeline.tools.records.trial_names import (
     BETWEEN,
     LARGE_BLOCKED,

@@ -7,7 +7,7 @@ import torch
 from tests.tools.judge.worker.made import made, made_of
 
 from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import slowest
-from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.judge.worker.grading.outputs.compare import compare
 from ridgeline.tools.records.trial_names import (
     BANDED,
     BANDED_HIGH,

@@ -8,7 +8,7 @@ from tests.tools.judge.worker.domain.sizes.test_sized_trials import MODULE
 from tests.tools.judge.worker.made import Made, made, made_of
 
 from ridgeline.tools.judge.worker.domain.sizes.uneven_choices import UnevenChoices
-from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.judge.worker.grading.outputs.compare import compare
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import LARGE_VECTORS, NOMINAL, SMALL_PARAMETERS, UNEVEN
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import made
 
-from ridgeline.tools.judge.worker.grading.compare import compare
+from ridgeline.tools.judge.worker.grading.outputs.compare import compare
 from ridgeline.tools.judge.worker.inputs.arrangements.lifts import mask_apart
 from ridgeline.tools.judge.worker.inputs.arrangements.mask_links import near_links
 from ridgeline.tools.records.trial_names import APART, BLOCKED

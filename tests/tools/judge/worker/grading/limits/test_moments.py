@@ -1,0 +1,34 @@
+"""Moments in float32 as a textbook's kernels make them: two passes, one chain, or about a row's first number."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from ridgeline.tools.judge.worker.grading.limits.lanes import Lanes, Moments
+from ridgeline.tools.judge.worker.grading.limits.moments import moments_of
+from ridgeline.tools.judge.worker.grading.limits.plain_sums import PLAIN_WAYS, PlainSums
+
+
+@pytest.mark.parametrize("moments", Moments)
+def test_each_way_gives_the_mean_and_the_squares_about_it(moments: Moments) -> None:
+    assert any(way.moments is moments for way in PLAIN_WAYS)
+    terms = torch.randn(3, 5, 700, generator=torch.Generator().manual_seed(0)).double() + 2
+    mean, squares = moments_of(terms, [0, 2], Lanes(16, moments=moments))
+    want = terms.mean((0, 2), keepdim=True)
+    assert 0 < float((mean - want).abs().max()) < 2e-6
+    torch.testing.assert_close(squares, ((terms - want) ** 2).sum((0, 2), keepdim=True), rtol=2e-5, atol=0)
+
+
+@pytest.mark.parametrize("moments", [Moments.CHAINED, Moments.SHIFTED])
+def test_other_moments_lose_otherwise_in_norms_and_leave_products(moments: Moments) -> None:
+    x = torch.randn(4, 4096, generator=torch.Generator().manual_seed(0)).double() + 3
+    made = []
+    for way in (Lanes(16), Lanes(16, moments=moments)):
+        with PlainSums(way):
+            made.append(torch.nn.functional.layer_norm(x, x.shape[-1:]))
+    exact = torch.nn.functional.layer_norm(x, x.shape[-1:])
+    assert not torch.equal(*made)
+    assert all(0 < float((each - exact).abs().max()) < 1e-4 for each in made)
+    with PlainSums(Lanes(16, moments=moments)):
+        assert torch.equal(x @ x.mT, torch.mm(x, x.mT).double())
