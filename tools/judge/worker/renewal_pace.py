@@ -20,7 +20,7 @@ itself, of 26 us on 256 by 256 numbers, two of ten timings had renewals 1.6 time
 
 
 class RenewalPace:
-    """What a renewal takes with no candidate there, and what later ones take beside it."""
+    """The time that a renewal takes with no candidate there, and that of later ones beside it."""
 
     def __init__(self, renew: Callable[[], float], *, n_sets: int, is_needed: bool = True) -> None:
         """Time `renew`, which writes contents of `n_sets` sets and returns the seconds that took, where that `is_needed`."""
