@@ -20,11 +20,10 @@ from ridgeline.tools.judge.worker.grading.cases.case import (
 )
 from ridgeline.tools.judge.worker.grading.cases.class_errors import (
     condition_numbers,
-    double_errors,
+    errors_of_class,
     is_whole,
     moved_outputs,
     rounded_outputs,
-    rounding_errors,
     sum_errors,
     worst_of,
 )
@@ -330,10 +329,7 @@ class CaseBook:
         return own
 
     def _measure_own(self, case: Case, precision: PrecisionClass) -> EachErrors | None:
-        is_double = precision is PrecisionClass.FP64
-        errors = (
-            double_errors(self._reference, case) if is_double else rounding_errors(self._reference, case, precision)
-        )
+        errors = errors_of_class(self._reference, case, precision)
         if errors is None:
             return None
         natives = [case.own.get(PrecisionClass.FP32)]
@@ -342,10 +338,7 @@ class CaseBook:
         return worst_of(errors, *natives)
 
     def _torch_tf32_errors(self, case: Case) -> EachErrors | None:
-        """Return PyTorch's own error with TF32 on.
-
-        Tensor cores round sums of thousands of products too, not only operands.
-        """
+        """Return PyTorch's own error with TF32 on: tensor cores round sums of thousands of products too, not only operands."""
         use_tf32(on=True)
         try:
             self.place_parameters(case.parameters)

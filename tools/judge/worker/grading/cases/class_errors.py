@@ -31,6 +31,13 @@ TF32_LAST_BIT = 2.0**-11
 _TF32_DROPPED_BITS = 13  # tf32 keeps 10 of float32's 23 mantissa bits
 
 
+def errors_of_class(reference: Reference, case: Case, precision: PrecisionClass) -> EachErrors | None:
+    """Return what a class's arithmetic does to each output of a case; None when the class cannot hold these numbers."""
+    if precision is PrecisionClass.FP64:
+        return double_errors(reference, case)
+    return rounding_errors(reference, case, precision)
+
+
 def rounding_errors(
     reference: Reference, case: Case, precision: PrecisionClass, change: Change | None = None
 ) -> EachErrors | None:
