@@ -34,6 +34,7 @@ MODULES = (
     "tools.measure.baselines",
     "tools.measure.late_outputs",
     "tools.judge.worker.judge",
+    "tools.judge.worker.renewal_pace",
     "tools.judge.worker.device",
     "tools.judge.worker.inputs.timed_sets",
     "tools.judge.worker.inputs.source",

@@ -97,12 +97,20 @@ def check_writable(folder: Path) -> None:
     """
     if why := why_unwritable(folder):
         raise _no_storage(folder, why)
-    if (free := shutil.disk_usage(folder).free) < LEAST_FREE_BYTES:
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise _no_storage(folder, _said_by(error)) from error
+    if free < LEAST_FREE_BYTES:
         raise _no_storage(folder, f"only {free >> 20} MiB free")
 
 
 def _no_storage(folder: Path, why: str) -> StorageError:
     return StorageError(f"build cache {folder}: {why}; {_REMEDY}")
+
+
+def _said_by(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
 
 
 class BuildCache:
@@ -161,7 +169,7 @@ class BuildCache:
         try:
             return self._publish(entry, stored, library)
         except OSError as error:
-            raise _no_storage(self.root, (error.strerror or str(error)).lower()) from error
+            raise _no_storage(self.root, _said_by(error)) from error
 
     def use(self) -> CacheUse:
         """Return the number of entries and their size."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from ridgeline.tools.judge.replies import (
-    Alone,
     Changed,
     Different,
     Done,
@@ -25,6 +24,7 @@ from ridgeline.tools.judge.replies import (
     Looped,
     Missing,
     ModeReady,
+    PaceAlone,
     Renewed,
     Same,
     Touched,
@@ -139,10 +139,10 @@ class Renew(Request[Renewed]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimeRenewals(Request[Alone]):
-    """Take again, with no candidate there, the time to write contents, which is the usual one from now on."""
+class TimeRenewals(Request[PaceAlone]):
+    """Take again, with no candidate there, the time to write contents."""
 
-    replies = (Alone,)
+    replies = (PaceAlone,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,7 +153,7 @@ class Renewed(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alone(Record):
+class PaceAlone(Record):
     """Slowdown of new contents with no candidate there: their time / the usual one until now; 1 on a CPU."""
 
     slowdown: float

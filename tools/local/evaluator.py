@@ -123,21 +123,33 @@ class Evaluator:
         return timing
 
     def _time(self, task: BenchmarkTask, session: ProblemSession, deadline: Deadline) -> Timing:
+        spent_s: list[float] = []  # of each attempt
+
+        def attempt(slowdown_alone: float) -> Timing:
+            began = time.perf_counter()
+            try:
+                return session.within_domain(lambda: self._time_once(task, session, deadline, slowdown_alone))
+            finally:
+                spent_s.append(time.perf_counter() - began)
+
         try:
-            timing = session.unhurried(lambda: session.within_domain(lambda: self._time_once(task, session, deadline)))
+            timing = session.again_if_machine_slowed(attempt)
+            timing = replace(timing, benchmark_s=timing.benchmark_s + sum(spent_s[:-1]))
         except (RunnerFailure, SlowRenewals) as fault:
-            timing = Timing.failed(fault.finding)
+            timing = Timing.failed(fault.finding, benchmark_s=sum(spent_s))
         return with_left_out(timing, session.judge)
 
-    def _time_once(self, task: BenchmarkTask, session: ProblemSession, deadline: Deadline) -> Timing:
-        """Time a candidate in one alternating run.
+    def _time_once(
+        self, task: BenchmarkTask, session: ProblemSession, deadline: Deadline, slowdown_alone: float
+    ) -> Timing:
+        """Time a candidate in one alternating run; `slowdown_alone` is how slow the judge is with no candidate there.
 
         Raises:
             RunnerFailure: its runner failed.
-            SlowRenewals: beside it the judge renewed contents more slowly than usual.
+            SlowRenewals: beside it the judge renewed contents more slowly than that.
             ContentsRefusedError: the reference refuses what it was timed on.
         """
-        judge = session.judge
+        judge, settings = session.judge, TimingSettings.for_purpose(task.purpose, task.problem.device.kind)
         session.park()
         reference = session.reference(task.problem, eager_mode(task.problem.device.kind, task.verdict.precision_class))
         floor, cost = session.floor(task.problem), NO_COST
@@ -149,7 +161,7 @@ class Evaluator:
                 runner,
                 reference,
                 judge,
-                settings=TimingSettings.for_purpose(task.purpose, task.problem.device.kind),
+                settings=replace(settings, slowdown_alone=slowdown_alone),
                 floor=floor,
                 collect=collector_for(runner, judge, task.problem.interface),
                 cost=cost,
@@ -170,11 +182,11 @@ class Evaluator:
     def _compare(
         self, task: CompareTask, session: ProblemSession, deadlines: Sequence[Deadline]
     ) -> Comparison | FailedComparison:
-        judge = session.judge
+        judge, settings = session.judge, TimingSettings.for_purpose(task.purpose, task.problem.device.kind)
         session.park()
         cost = session.loop_cost(task.problem, task.first, task.first_build)
 
-        def compare_once() -> Comparison:
+        def compare_once(slowdown_alone: float) -> Comparison:
             with contextlib.ExitStack() as runners:
                 first, second = (
                     _entered(runners, session, each, deadlines[i], place=i) for i, each in enumerate(task.contenders)
@@ -183,14 +195,14 @@ class Evaluator:
                     first,
                     second,
                     judge,
-                    settings=TimingSettings.for_purpose(task.purpose, task.problem.device.kind),
+                    settings=replace(settings, slowdown_alone=slowdown_alone),
                     collects=[collector_for(each, judge, task.problem.interface) for each in (first, second)],
                     cost=cost,
                     observe=self._device.observe,
                 )
 
         try:
-            return session.unhurried(lambda: session.within_domain(compare_once))
+            return session.again_if_machine_slowed(lambda slow: session.within_domain(lambda: compare_once(slow)))
         except CandidateFault as fault:
             return FailedComparison(finding=fault.finding, at_fault=fault.contender)
 

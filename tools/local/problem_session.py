@@ -178,19 +178,29 @@ class ProblemSession:
         """
         return within_domain(self.judge, measure, before_again=self._forget_apart)
 
-    def unhurried(self, measure: Callable[[], T]) -> T:
+    def again_if_machine_slowed(self, measure: Callable[[float], T]) -> T:
         """Return the result of `measure`, measured once more where the judge renews contents as slowly with no candidate there.
 
+        `measure` is given how many times as slow as usual the judge renews them then: 1 at first.
+
         Raises:
-            SlowRenewals: alone it renews them faster, or was slow again.
+            SlowRenewals: alone the judge renews them faster, or it was slow beside the candidate again.
             Exception: as `measure` does.
         """
         try:
-            return measure()
+            return measure(1.0)
         except SlowRenewals as fault:
-            if not fault.is_the_machines(self.judge.ask(TimeRenewals()).slowdown):
+            slowdown_alone = self._slowdown_alone(fault)
+            if not fault.is_the_machines(slowdown_alone):
                 raise
-        return measure()
+        logger.info("timing again: with no candidate there the judge is %.2g x as slow as it was", slowdown_alone)
+        return measure(slowdown_alone)
+
+    def _slowdown_alone(self, fault: SlowRenewals) -> float:
+        try:
+            return self.judge.ask(TimeRenewals()).slowdown
+        except JudgeShortError:  # nothing is known of the machine's pace, and no candidate is there to blame
+            raise fault from None
 
     def park(self) -> None:
         """Stop the runners that wait, so that they take no core from a measurement."""

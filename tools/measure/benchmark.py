@@ -80,7 +80,7 @@ def time_candidate(
         run.expect_every_kind()
         expect_idle(candidate, settings.idle_s)
         expect_consistent(ours, theirs)
-        slowdown = slowdown_of(ours, theirs)
+        slowdown = slowdown_of(ours, theirs) / settings.slowdown_alone
         expect_drained(slowdown, ours, theirs)
         timing = _timing(ours, theirs, measured, floor, slowdown)
         expect_prompt(ours)
@@ -133,7 +133,7 @@ def compare_sides(
         with faults_of(timed.contender):
             expect_idle(timed.side, settings.idle_s)
             timed.side.stop()
-    expect_drained(slowdown_of(one, other), one, other)
+    expect_drained(slowdown_of(one, other) / settings.slowdown_alone, one, other)
     for timed, beside in ((one, other), (other, one)):
         with faults_of(timed.contender):
             expect_consistent(timed, beside)

@@ -33,8 +33,8 @@ BUSY_S = 1e-3
 process it waits for a time slice of 1 to 2 ms. The median over all blocks decides."""
 RENEWAL_SLOWDOWN = 1.5
 """Work that waits on a GPU for the next block's inputs runs while the judge writes them, and takes time slices of the
-judge. A candidate beside which it is slower is timed once more where the judge is as slow alone. On an H200 the renewals
-beside twenty honest kernels took 0.93 to 1.01 times the usual (docs/measurements.md)."""
+judge. Where the judge turns out to be slow with no candidate there, that pace is what its renewals are held against. On an
+H200 those beside twenty honest kernels took 0.93 to 1.01 times the usual (docs/measurements.md)."""
 REFERENCE_SLOWDOWN = 1.5
 """Work that a candidate left on a GPU runs beside the reference too, which then takes longer than before the candidate's
 first call."""
@@ -49,7 +49,7 @@ words of the rejection differ."""
 
 
 class Distrusted(CandidateFault):
-    """A candidate's timing that must not count; caught by `time_candidate`, raised by `compare_sides`."""
+    """A candidate's timing that must not count; `compare_sides` raises it, `time_candidate` only a `SlowRenewals`."""
 
 
 class SlowRenewals(Distrusted):

@@ -22,6 +22,7 @@ class TimingSettings:
     block_s: float = 0.012  # what a block should last
     checks: int = 1  # outputs compared after each candidate block
     idle_s: float = 0.1  # how long a candidate is watched while it has nothing to do
+    slowdown_alone: float = 1.0  # GPU: how many times as slow as usual contents are renewed with no candidate there
 
     @classmethod
     def for_purpose(cls, purpose: Purpose, kind: DeviceKind) -> TimingSettings:

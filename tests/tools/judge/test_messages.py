@@ -53,7 +53,6 @@ from ridgeline.tools.judge.messages import (
     operation,
 )
 from ridgeline.tools.judge.replies import (
-    Alone,
     Changed,
     Different,
     Done,
@@ -67,6 +66,7 @@ from ridgeline.tools.judge.replies import (
     Looped,
     Missing,
     ModeReady,
+    PaceAlone,
     Place,
     RegionForm,
     Renewed,
@@ -151,7 +151,7 @@ EXCHANGES: list[tuple[Request[Any], Record]] = [
     (DetectChange(set_index=0), Changed(changed=True)),
     (Renew(), Renewed(slowdown=1.5)),
     (Renew(order=(1, 0)), Renewed(slowdown=0.0)),
-    (TimeRenewals(), Alone(slowdown=1.7)),
+    (TimeRenewals(), PaceAlone(slowdown=1.7)),
     (
         LeaveOut(),
         LeftOut(

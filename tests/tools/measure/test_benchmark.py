@@ -111,6 +111,9 @@ def test_slow_renewals_are_left_to_the_caller_who_can_ask_the_judge_for_its_pace
     judge.slowdown = 2.0
     with pytest.raises(SlowRenewals, match="2 x as slow"):
         time_candidate(start(), start(), judge, settings=SETTINGS, floor=None)
+    as_slow_alone = replace(SETTINGS, slowdown_alone=1.9)
+    timing = time_candidate(start(work=8), start(work=8), judge, settings=as_slow_alone, floor=None)
+    assert timing.status is not Status.OK or timing.renewal_slowdown == pytest.approx(2.0 / 1.9)
 
 
 def test_time_below_the_floor_is_not_trusted(start, judge) -> None:

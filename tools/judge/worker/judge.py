@@ -33,7 +33,6 @@ from ridgeline.tools.judge.messages import (
     Wipe,
 )
 from ridgeline.tools.judge.replies import (
-    Alone,
     Changed,
     Different,
     Done,
@@ -45,6 +44,7 @@ from ridgeline.tools.judge.replies import (
     Looped,
     Missing,
     ModeReady,
+    PaceAlone,
     RegionForm,
     Renewed,
     Same,
@@ -59,7 +59,7 @@ from ridgeline.tools.judge.worker.domain.domain import Domain
 from ridgeline.tools.judge.worker.domain.refused_kinds import as_skipped, refused_kinds
 from ridgeline.tools.judge.worker.domain.timed_kinds import find_timed_kinds
 from ridgeline.tools.judge.worker.domain.usable import check_usable
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
@@ -140,7 +140,7 @@ class Judge:
         )
         device.give_back()
         self._has_had_runners = False
-        self._pace = self._pace_alone()
+        self._pace = self._pace_alone(is_needed=device.works_while_stopped and request.has_candidates)
         effects = self._find_effects() if request.has_candidates else FoundEffects()
         device.give_back()  # what asks for a block's cost is a runner too
         self.description = dataclasses.replace(
@@ -246,13 +246,12 @@ class Judge:
             parameter_kind=self._renewal.parameter_kind,
         )
 
-    def time_renewals(self, _request: TimeRenewals) -> Alone:
-        """Take again what a renewal takes on a GPU that nobody else uses."""
-        before, self._pace = self._pace, self._pace_alone()
-        return Alone(slowdown=self._pace.slowdown_beside(before))
+    def time_renewals(self, _request: TimeRenewals) -> PaceAlone:
+        """Compare what a renewal takes on a GPU that nobody else uses with what it took when the problem was loaded."""
+        return PaceAlone(slowdown=self._pace_alone(is_needed=True).slowdown_since(self._pace))
 
-    def _pace_alone(self) -> RenewalPace:
-        pace = RenewalPace(self._renew, n_sets=self.memory.n_sets, is_needed=self._device.works_while_stopped)
+    def _pace_alone(self, *, is_needed: bool) -> RenewalPace:
+        pace = RenewalPace(self._renew, n_sets=self.memory.n_sets, is_needed=is_needed)
         self._renewal.forget()
         self._device.give_back()
         return pace

@@ -16,7 +16,7 @@ import torch
 
 from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, TimedKinds, named, parameters_of_kind
 from ridgeline.tools.judge.worker.grading.cases.case import Case
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.distributions import choose_sets, place_kinds
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import Draws, Filling, WithTrial

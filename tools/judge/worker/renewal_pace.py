@@ -1,8 +1,8 @@
 """The pace at which the judge writes new contents on a GPU: it is slower where somebody else has the GPU too.
 
 Many small sets are written at the speed of a processor, which may become slower without any candidate's doing: by other
-programs, or by a clock that falls. Who complains of a slow renewal therefore has the pace taken again, with no candidate
-there.
+programs, or by a clock that falls. So the pace is taken again, with no candidate there, before a slow renewal counts against
+one.
 """
 
 from __future__ import annotations
@@ -31,6 +31,6 @@ class RenewalPace:
         """Return (seconds - scatter) / usual seconds; 0 where nobody needs it."""
         return max(seconds - self._scatter_s, 0.0) / self._usual_s
 
-    def slowdown_beside(self, before: RenewalPace) -> float:
-        """Return usual seconds / those of the pace before; 1 where nobody needs it."""
-        return 1.0 if math.isinf(self._usual_s) else self._usual_s / before._usual_s
+    def slowdown_since(self, before: RenewalPace) -> float:
+        """Return usual seconds / those of the pace before; 1 where nobody needed that."""
+        return self._usual_s / before._usual_s if math.isfinite(before._usual_s) else 1.0

@@ -9,7 +9,7 @@ from typing import Any
 from ridgeline.tools.judge.messages import Load
 from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.domain.domain import Domain
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass

@@ -12,7 +12,7 @@ import torch
 from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, TimedKinds, find_timed_kinds
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind, choose_sets
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact

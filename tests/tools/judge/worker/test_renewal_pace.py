@@ -25,9 +25,9 @@ def test_the_fastest_of_several_is_the_usual_one() -> None:
 
 
 def test_a_pace_that_is_taken_again_tells_how_much_slower_the_machine_is() -> None:
-    assert pace_of(0.05).slowdown_beside(pace_of(0.025)) == pytest.approx(2.0)
+    assert pace_of(0.05).slowdown_since(pace_of(0.025)) == pytest.approx(2.0)
 
 
 def test_where_nobody_needs_it_nothing_is_timed_and_nothing_is_slow() -> None:
     none = RenewalPace(lambda: 1 / 0, n_sets=3, is_needed=False)
-    assert (none.slowdown_of(9.0), none.slowdown_beside(none)) == (0.0, 1.0)
+    assert (none.slowdown_of(9.0), pace_of(0.5).slowdown_since(none)) == (0.0, 1.0)

@@ -13,7 +13,7 @@ from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.conditioning import WORSE
 from ridgeline.tools.judge.worker.grading.cases.case import Case
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.cases.class_errors import floating_errors
 from ridgeline.tools.judge.worker.grading.cases.vector_signs import gives_vectors, signed_as, signed_case
 from ridgeline.tools.judge.worker.reference import Reference

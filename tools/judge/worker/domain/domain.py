@@ -28,7 +28,7 @@ from ridgeline.tools.judge.worker.domain.objections import CONSTANT, Known
 from ridgeline.tools.judge.worker.domain.sign_trials import SignTrials, objection_to_signs
 from ridgeline.tools.judge.worker.domain.sizes.sized_trials import SizedTrials
 from ridgeline.tools.judge.worker.grading.cases.case import Case, are_finite, non_finite_of
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference

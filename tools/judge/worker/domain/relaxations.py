@@ -15,7 +15,7 @@ import torch
 from ridgeline.tools.judge.worker.contract import tensors_in
 from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, memory_of, noticed, operation_name
 from ridgeline.tools.judge.worker.grading.cases.case import Case
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import NOMINAL
 

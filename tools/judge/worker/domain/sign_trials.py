@@ -23,7 +23,7 @@ from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Known
 from ridgeline.tools.judge.worker.domain.relaxations import objection_to_relaxation
 from ridgeline.tools.judge.worker.grading.cases.case import Case, non_finite_of
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.own_time import OwnTime
 from ridgeline.tools.judge.worker.reference import Reference

@@ -16,7 +16,7 @@ from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import JudgeDevice
 from ridgeline.tools.judge.worker.grading.cases.case import are_finite
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory

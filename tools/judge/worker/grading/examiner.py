@@ -21,7 +21,7 @@ from ridgeline.tools.judge.worker.grading.cases.case import (
     fits_type,
     numbers_of_either,
 )
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.cases.vector_signs import as_expected
 from ridgeline.tools.judge.worker.grading.grades import Grade, Grader
 from ridgeline.tools.judge.worker.grading.limits.narrowing import computed_dtypes

@@ -14,7 +14,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.cases.case import Case, EachErrors
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.cases.class_errors import worst_of
 from ridgeline.tools.judge.worker.grading.cases.vector_signs import signed_case
 from ridgeline.tools.judge.worker.grading.excuses.last_bits import excused

@@ -13,7 +13,7 @@ from tests.tools.judge.worker.made import SOURCE
 from ridgeline.tools.judge.replies import Different, Graded, Missing, Same
 from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.grading import examiner, grades
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.grading.limits.plain_sums import PLAIN_WAYS
 from ridgeline.tools.judge.worker.inputs.source import SecretSource

@@ -10,7 +10,7 @@ import torch
 from tests.tools.judge.worker.made import SOURCE
 
 from ridgeline.tools.judge.worker.device import Cpu
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.grading.grades import Grade
 from ridgeline.tools.judge.worker.inputs.source import SecretSource

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.arrangements.areas import may_have_areas, with_areas
 from ridgeline.tools.judge.worker.inputs.arrangements.corridors import may_be_corridors, with_corridors
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangement

@@ -13,7 +13,7 @@ import torch
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.grading.cases.case import Case
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.own_time import OwnTime

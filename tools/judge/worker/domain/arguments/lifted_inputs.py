@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import APART, BLOCKED

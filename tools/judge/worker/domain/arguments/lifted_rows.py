@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ridgeline.tools.judge.worker.domain.conditioning import ROOM, are_within, room_of
 from ridgeline.tools.judge.worker.domain.objections import Objection
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.values.transforms import may_be_lifted
 from ridgeline.tools.records.trial_names import OUTLIERS

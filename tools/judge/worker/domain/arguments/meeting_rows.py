@@ -10,7 +10,7 @@ import torch
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 

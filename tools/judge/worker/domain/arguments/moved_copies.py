@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ridgeline.tools.judge.worker.domain.arguments.meeting_rows import do_rows_meet
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.arrangements.moved_copies import first_of_each_copy, may_copy_rows, with_copies
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ridgeline.tools.judge.worker.domain.objections import Objection
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.outputs.vanishing import vanishes
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import NEAR_ONE, NOMINAL

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.objections import AS_DRAWN, CONSTANT, MORE_DRAWS, REFUSED_DRAWS, Objection
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import NOMINAL, TWEAKED
 

@@ -15,7 +15,7 @@ from ridgeline.tools.judge.worker.domain.conditioning import LEFT_TO_ROUNDING
 from ridgeline.tools.judge.worker.domain.halving import take_by_halves
 from ridgeline.tools.judge.worker.domain.objections import MORE_DRAWS, REFUSED_DRAWS, Known, Tried
 from ridgeline.tools.judge.worker.grading.cases.case import are_finite
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.cases.class_errors import moved_in_type
 from ridgeline.tools.judge.worker.inputs.parameters import Values
 from ridgeline.tools.judge.worker.inputs.source import SecretSource

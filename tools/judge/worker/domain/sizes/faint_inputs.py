@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ridgeline.tools.judge.worker.domain.objections import Tried
 from ridgeline.tools.judge.worker.domain.sizes.first_parts import FirstParts
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import EARLY, SILENT
 

@@ -19,7 +19,7 @@ from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.domain.sizes.first_parts import share_shown
 from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import MOST_STEPS, size_of
 from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.trial_changes import Far
 from ridgeline.tools.judge.worker.inputs.values.structure import in_order

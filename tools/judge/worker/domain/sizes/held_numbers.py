@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ridgeline.tools.judge.worker.domain.objections import Tried
 from ridgeline.tools.judge.worker.domain.sizes.first_parts import FirstParts
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.held import Held, numbers_to_hold
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.own_time import OwnTime

@@ -54,7 +54,7 @@ from ridgeline.tools.judge.worker.domain.sizes.trial_sizes import (
 from ridgeline.tools.judge.worker.domain.sizes.uneven_choices import UnevenChoices
 from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments, Usual, as_usual
 from ridgeline.tools.judge.worker.grading.cases.case import Case
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.cases.vector_signs import signed_as
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference

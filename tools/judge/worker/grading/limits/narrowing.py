@@ -10,7 +10,7 @@ from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.contract import tensors_in
 from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import NOMINAL
 

@@ -11,7 +11,7 @@ from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.contract import tensors_in
 from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, memory_of
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import NOMINAL
 from ridgeline.tools.records.vocabulary import PrecisionClass

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.domain.arguments.effects import Effects
 from ridgeline.tools.judge.worker.domain.domain import Domain
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference

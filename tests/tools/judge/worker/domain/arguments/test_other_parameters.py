@@ -12,7 +12,7 @@ from ridgeline.tools.errors import DeviceLostError
 from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.domain.arguments.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.domain.domain import Domain
-from ridgeline.tools.judge.worker.grading.cases.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.values.structure import order_of
 from ridgeline.tools.judge.worker.reference import Reference
