@@ -153,7 +153,8 @@ def _push(part: torch.Tensor, sign: int, times: float, rms: float, *, has_negati
 def lift_whole(view: torch.Tensor, generator: torch.Generator, *, ends: tuple[int, int]) -> None:
     """Bring whole numbers near their smallest, and others near their largest, in places of every run of rows, in place.
 
-    These are a run of columns or a comb. Numbers stay within their range, so that labels, pixels and indices remain such.
+    These are a run of columns or a comb. Numbers stay within their range, so that labels, pixels and indices remain such; what
+    lies beyond it, and may stand for something else, stays.
     Two of each row stay as they are: in a row of one number alone the rounding of a mean would decide.
     """
     count, width = view.shape[:-1].numel(), view.shape[-1]
@@ -165,7 +166,9 @@ def lift_whole(view: torch.Tensor, generator: torch.Generator, *, ends: tuple[in
     for first, end in rows:
         for bound in ends:
             part = flat[first:end, _run_or_comb(width, int(width * draw()), draw)]
-            part.copy_((bound - torch.div(bound - part.long(), _NEAR, rounding_mode="trunc")).to(part.dtype))
+            whole = part.long()
+            near = bound - torch.div(bound - whole, _NEAR, rounding_mode="trunc")
+            part.copy_(torch.where((whole < ends[0]) | (whole > ends[1]), whole, near).to(part.dtype))
     flat.scatter_(-1, kept, numbers)
     if flat.data_ptr() != view.data_ptr():
         view.copy_(flat.view(view.shape))

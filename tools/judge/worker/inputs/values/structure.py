@@ -7,6 +7,9 @@ import torch
 _STRUCTURE = 0.2  # this share of exact zeros is no accident
 _LOOKED_AT = 256
 _LEAST_ORDERED = 3  # a row of two is always in some order
+_FEWEST_NUMBERS = 4  # of which one may be apart
+_FAR_APART = 8  # times the largest other gap: of hundreds of even draws no gap is so wide beside the others
+_FAR_MORE_OFTEN = 8  # times as often as the number in the middle of the counts
 
 
 def has_structural_zeros(tensor: torch.Tensor) -> bool:
@@ -101,3 +104,26 @@ def range_of_whole(tensor: torch.Tensor) -> tuple[int, int] | None:
         return None
     low, high = torch.aminmax(tensor if tensor.dtype.is_signed or tensor.dtype == torch.uint8 else tensor.long())
     return int(low), int(high)
+
+
+def range_within_signs(tensor: torch.Tensor) -> tuple[int, int] | None:
+    """Return the range of whole numbers without an end that stands for something else; None of anything else.
+
+    Such are -100 for a label that does not count, and the largest number for a place that is empty: a reference that
+    replaces it takes any number beyond the others, which no kernel need.
+    """
+    if (ends := range_of_whole(tensor)) is None:
+        return None
+    numbers, counts = torch.unique(tensor.long(), return_counts=True)
+    if numbers.numel() < _FEWEST_NUMBERS:
+        return ends
+    gaps = numbers.diff().double()
+    usual_count = float(counts.double().median())
+    low = _is_apart(gaps[0], gaps[1:], float(counts[0]) / usual_count)
+    high = _is_apart(gaps[-1], gaps[:-1], float(counts[-1]) / usual_count)
+    return int(numbers[1 if low else 0]), int(numbers[-2 if high else -1])
+
+
+def _is_apart(gap: torch.Tensor, others: torch.Tensor, times_as_often: float) -> bool:
+    """Return whether a number at an end, with this gap beside it, is apart from the others, or drawn far more often."""
+    return bool(gap > _FAR_APART * others.max()) or bool(gap > 1 and times_as_often > _FAR_MORE_OFTEN)
