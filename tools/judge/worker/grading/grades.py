@@ -17,7 +17,7 @@ from ridgeline.tools.judge.worker.grading.cases.case import Case, EachErrors
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.cases.class_errors import worst_of
 from ridgeline.tools.judge.worker.grading.cases.vector_signs import signed_case
-from ridgeline.tools.judge.worker.grading.excuses.last_bits import excused
+from ridgeline.tools.judge.worker.grading.excuses.last_bits import excused, is_given_up
 from ridgeline.tools.judge.worker.grading.excuses.neighbours import is_asked_for, neighbour_errors, neighbour_outputs
 from ridgeline.tools.judge.worker.grading.limits.plain_sums import PLAIN_WAYS, plain_errors, plain_outputs
 from ridgeline.tools.judge.worker.grading.outputs.compare import Difference, compare
@@ -46,7 +46,6 @@ from ridgeline.tools.records.precision import (
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
 
 _HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
-_MOST_OTHERS = 1 / 4  # of integers: with more of them wrong no run of the reference tells more
 _CRFM_GATE = Gate(overall=CRFM_TOLERANCE, row=CRFM_TOLERANCE, element=CRFM_TOLERANCE)
 
 
@@ -185,15 +184,14 @@ class Grader:
             return beside
         if self._accepted[index][-1] is PrecisionClass.FP64 and not want.is_exact:
             return grade
-        hopeless = _MOST_OTHERS if want.is_exact else _HOPELESS
-        is_far = difference.errors.overall > hopeless
+        is_far = is_given_up(outputs[index], want, difference.errors, far=_HOPELESS)
         with self._book.running(case) as reference:
-            for left in excused(reference, case, index, outputs, is_far=is_far):
+            for n_draws, left in enumerate(excused(reference, case, index, outputs, is_far=is_far), 1):
                 rest = compare(left, want)
                 found = self._grade_output(case, index, left, rest)
                 if found.passed:
                     return found
-                if rest.errors.overall > hopeless:
+                if is_given_up(left, want, rest.errors, far=_HOPELESS, n_draws=n_draws):
                     break
         return grade
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.domain.objections import AS_DRAWN, CONSTANT, MORE_DRAWS, REFUSED_DRAWS, Objection
+from ridgeline.tools.judge.worker.domain.arguments.special_numbers import SpecialNumbers
+from ridgeline.tools.judge.worker.domain.objections import (
+    AS_DRAWN,
+    CONSTANT,
+    MORE_DRAWS,
+    OTHER_MEANING,
+    REFUSED_DRAWS,
+    Objection,
+)
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import NOMINAL, TWEAKED
@@ -29,6 +37,7 @@ class OtherInputs:
         *,
         objection: Objection,
         takes: Takes,
+        special: SpecialNumbers,
     ) -> None:
         """Try nothing yet; `names` are the inputs'."""
         self._source = source
@@ -37,6 +46,7 @@ class OtherInputs:
         self._names = names
         self._objection = objection
         self._takes = takes
+        self._special = special
         self._kept: dict[str, str] = {}
         self._refusals: dict[int, str] = {}
 
@@ -57,14 +67,15 @@ class OtherInputs:
 
     def _refuses_together(self, what: str) -> bool:
         """Return whether the reference refuses the inputs as they are changed now, all at once."""
-        return bool(self._ways.varied) and any(self._objections(what))
+        return bool(self._ways.varied) and bool(any(self._objections(what)) or self._objection_to_meaning(what))
 
     def _settle_input(self, index: int) -> None:
         count = 0
         while index in self._ways.varied:
             what = f"other {self._names[index]}, way {count}"
             with self._ways.varying_only(index):
-                objection = next(filter(None, self._objections(what)), "") or self._objection_to_draws(what)
+                objection = next(filter(None, self._objections(what)), "") or self._objection_to_meaning(what)
+                objection = objection or self._objection_to_draws(what)
                 self._book.forget(*_FIRST_VARIED)
             if not objection:
                 return
@@ -76,6 +87,9 @@ class OtherInputs:
 
     def _objections(self, what: str) -> list[str]:
         return [self._objection(trial, what) for trial in _FIRST_VARIED]
+
+    def _objection_to_meaning(self, what: str) -> str:
+        return OTHER_MEANING if self._special.are_new(self._source.nominal(f"{what}, drawn")) else ""
 
     def _objection_to_draws(self, what: str) -> str:
         draws = (self._source.nominal(f"{what}, draw {i}") for i in range(MORE_DRAWS))

@@ -38,11 +38,15 @@ from ridgeline.tools.judge.worker.grading.cases.vector_signs import signed_as
 from ridgeline.tools.judge.worker.grading.excuses.choices import Choices, Way
 from ridgeline.tools.judge.worker.grading.excuses.explained import Explained, merged
 from ridgeline.tools.judge.worker.grading.limits.plain_sums import PLAIN_WAYS, PlainSums
+from ridgeline.tools.judge.worker.grading.outputs.compare import share_beyond
+from ridgeline.tools.judge.worker.grading.outputs.expected import Expected
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.precision import LAST_BITS, LAST_BITS_DRAWS, SUM_ERROR, SUMS_REACH
+from ridgeline.tools.records.precision import LAST_BITS, LAST_BITS_DRAWS, SUM_ERROR, SUMS_REACH, Errors
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 _FEWEST_ALIKE = 3
+_MOST_OTHERS = 1 / 4  # of an output's numbers: with more of them far off no run of the reference tells more
+_DRAWS_FOR_FEW = LAST_BITS_DRAWS // 2  # by then each of few numbers that last bits decide on has fallen to both sides
 _JUMPS = frozenset(
     {"round", "floor", "ceil", "trunc", "frac", "sign", "sgn", "floor_divide", "remainder", "fmod", "heaviside"}
 )
@@ -70,6 +74,19 @@ def excused(
         yield ways.output()
     if all(each.is_cpu for each in case.inputs):
         yield from _excused_by_sums(ways)
+
+
+def is_given_up(output: torch.Tensor, want: Expected, errors: Errors, *, far: float, n_draws: int = 0) -> bool:
+    """Return whether what is left of an output after so many draws is too far off for another one to tell more.
+
+    `far` is an error of the whole beyond which it is. Few numbers may be far off by themselves: a ray that misses by a last
+    bit has the distance of a miss.
+    """
+    if want.is_exact:
+        return errors.overall > _MOST_OTHERS
+    if errors.overall <= far:
+        return False
+    return n_draws > _DRAWS_FOR_FEW or share_beyond(output, want, far * want.rms) > _MOST_OTHERS
 
 
 def _excused_by_sums(ways: _Ways) -> Iterator[torch.Tensor]:

@@ -110,6 +110,12 @@ def _ends_of_quotients(
     return lowest.double(), highest.double()
 
 
+def share_beyond(output: torch.Tensor, expected: Expected, size: float) -> float:
+    """Return the share of an output's elements that are off by more than a size, or by no number."""
+    counts = [int((~((got - want).abs() <= size)).sum()) for _, got, want, _ in _chunks(output, expected)]
+    return sum(counts) / max(output.numel(), 1)
+
+
 def _refined(by_chunk: Sequence[float], output: torch.Tensor, expected: Expected, room: torch.Tensor) -> float:
     """Return the worst element's error in float64: that of the chunks whose figure in float32 is nearly the largest."""
     coarse = max(by_chunk, default=0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -248,3 +249,27 @@ def test_of_rows_of_16_bits_no_share_of_integers_may_be_another_one(share: float
         return torch.where(chosen, whole - 1, whole), scale
 
     assert "nominal_0" in judged.refused_in(one_less)
+
+
+HITS = (
+    "(lambda a, b: (a, b, torch.where(torch.arange(4096) < 24, a * b, torch.randn(4096))))"
+    "(torch.randn(4096), torch.randn(4096))"
+)
+
+
+def hits(last_bits: float, *, share: float = 1.0) -> Callable[..., torch.Tensor]:
+    """Return a kernel of `torch.where(a * b > c, 1e4, a)` whose products are off by last bits, in a share of the places."""
+
+    def kernel(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        is_hit = a * b * (1 + last_bits * 2.0**-23) > c
+        is_hit[int(share * len(a)) :] = True
+        return torch.where(is_hit, 1e4, a)
+
+    return kernel
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_few_numbers_may_be_far_off_where_last_bits_decide_on_them_and_others_may_not(secret: bytes) -> None:
+    judged = Judged("a, b, c", f"*{HITS}", "return torch.where(a * b > c, 1e4, a)", secret=secret)
+    assert judged.passes(NOMINAL[0], hits(1)) and judged.passes(NOMINAL[0], hits(-1))
+    assert not judged.passes(NOMINAL[0], hits(0, share=0.99)) and not judged.passes(NOMINAL[0], hits(2.0**18))
