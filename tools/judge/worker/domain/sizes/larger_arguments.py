@@ -1,6 +1,7 @@
 """Arguments of larger sizes: whether these do more to an output than scale it.
 
 A product is scaled, an iteration is not. All parameters are doubled at once: the bias of a product grows with its weight.
+A limit (a norm that is clipped, a gate that saturates) may lie beyond twice the usual size, and within the trials' reach.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from ridgeline.tools.judge.worker.domain.sizes.sized_arguments import TWICE
 from ridgeline.tools.judge.worker.domain.sizes.usual_trial import Arguments
 from ridgeline.tools.judge.worker.grading.cases.case import are_finite
 
-_MUCH_LARGER = (8.0, 64.0)
+_FURTHEST = 8.0
+"""A further size for every output: the largest that a trial of larger arguments has, which a limit shows in."""
+_MUCH_LARGER = (_FURTHEST, 64.0)
 """Further sizes where an output jumps: of sixteen choices none need change where all arguments are doubled."""
 
 
@@ -34,7 +37,9 @@ def why_larger_shows_nothing(
         found = {likeness(outputs(larger(TWICE)), usual_outputs)}
     except ProblemError:
         return ""  # a smaller size may be taken
-    for times in _MUCH_LARGER if is_jumping and None not in found else ():
+    for times in _MUCH_LARGER if is_jumping else (_FURTHEST,):
+        if None in found:
+            break
         try:
             others = outputs(larger(times))
         except ProblemError:

@@ -7,14 +7,17 @@ the others, and is not held back by what bears no other size, as a state's trans
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
 
+from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.alike import MERELY, difference, is_power_of_two_times
+from ridgeline.tools.judge.worker.grading.cases.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.trial_changes import Share
@@ -30,6 +33,8 @@ _ENOUGH_CHOICES = 2
 """Choices of which as many steps hold, after which no other is looked at: a draw takes one, and each judge has its own."""
 _LIMIT_S = 2.0
 """Time for one trial's choices; after it those count that were looked at so far, two at least."""
+_MUCH_LARGER = (64.0, 8.0)
+"""A further size that is looked at, the first that gives numbers: a limit may lie anywhere below the trials' largest."""
 _NOTHING = "other sizes of it alone add to the output, or scale it"
 
 
@@ -85,7 +90,14 @@ class UnevenChoices:
     def _shows_nothing(self, share: Share) -> str:
         """Return why other sizes of some arguments show nothing, "" where they do: a bias is added, a gain scales."""
         one, two, three = (self._outputs(share, times) for times in (1.0, 2.0, 3.0))
-        return _NOTHING if all(map(_are_in_a_line, one, two, three)) else ""
+        if not all(map(_are_in_a_line, one, two, three)):
+            return ""
+        for times in _MUCH_LARGER:
+            with contextlib.suppress(ProblemError):  # nothing is told by what the reference refuses
+                if are_finite(other := self._outputs(share, times)):
+                    goes_on = functools.partial(_goes_on, times=times)
+                    return _NOTHING if all(map(goes_on, one, two, other)) else ""
+        return _NOTHING
 
     def _outputs(self, share: Share, times: float) -> Tensors:
         contents = self._book.contents
@@ -99,3 +111,13 @@ def _are_in_a_line(one: torch.Tensor, two: torch.Tensor, three: torch.Tensor) ->
     if is_power_of_two_times(two, one):
         return torch.equal(two, three) if not one.is_floating_point() else True
     return one.is_floating_point() and difference(three, two + (two - one)) <= MERELY
+
+
+def _goes_on(one: torch.Tensor, two: torch.Tensor, other: torch.Tensor, *, times: float) -> bool:
+    """Return whether an output at so many times a size lies on the line of the first two, or is the first, scaled.
+
+    The second is compared with what the line from the first to the furthest has there: so its last bits stay last bits.
+    """
+    if not one.is_floating_point() or is_power_of_two_times(other, one):
+        return is_power_of_two_times(other, one)
+    return difference(two, one + (other - one) / (times - 1)) <= MERELY

@@ -81,7 +81,7 @@ def test_where_an_output_jumps_it_is_scaled_by_much_larger_arguments_too(is_jump
     assert why_larger_shows_nothing(usual, larger, refuses, is_jumping=is_jumping) == Likeness.SCALED
     assert why_larger_shows_nothing(usual, larger, flips_once, is_jumping=is_jumping) == (
         "" if is_jumping else Likeness.SCALED
-    )
+    ), "eight times is as far as a trial of larger arguments goes"
 
 
 def test_a_reference_whose_operations_take_no_mode_is_loaded_all_the_same() -> None:

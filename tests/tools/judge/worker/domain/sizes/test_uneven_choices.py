@@ -81,10 +81,24 @@ def test_the_same_argument_is_larger_and_smaller_by_other_draws_another_one(filt
         ("self.layer = nn.Linear(64, 64)", "return self.layer(x)"),
         ("self.norm = nn.LayerNorm(64)", "return self.norm(x)"),
         ("self.gate = nn.Parameter(torch.zeros(64))", "return torch.tanh(x * self.gate)"),
+        (
+            "self.first, self.last = (nn.Linear(64, 64, bias=False) for _ in range(2))",
+            "return self.last(torch.relu(self.first(x)))",
+        ),
+        (
+            "self.weight, self.bias = (nn.Parameter(torch.randn(64)) for _ in range(2))",
+            "return x * self.weight + self.bias",
+        ),
     ],
 )
 def test_what_scales_the_output_or_adds_to_it_and_what_is_alone_stays(making: str, body: str) -> None:
     assert not uneven(made_of(MODULE.format(made=making, body=body, shape="32, 64")))
+
+
+def test_a_limit_that_one_argument_alone_meets_far_from_its_usual_size_is_looked_for() -> None:
+    making = "; ".join(f"self.{name} = nn.Parameter(torch.randn(16, 16) / 16)" for name in ("one", "other"))
+    body = "return x @ (self.one / torch.clamp(torch.linalg.vector_norm(self.one) / 32, min=1)) + x @ self.other"
+    assert uneven(made_of(MODULE.format(made=making, body=body, shape="32, 16"))) == [*UNEVEN]
 
 
 def test_what_could_not_be_doubled_is_left_out_where_others_could() -> None:
