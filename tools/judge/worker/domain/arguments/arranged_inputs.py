@@ -36,7 +36,8 @@ class ArrangedInputs:
         """
         forms, inputs = self._source.ways.forms, self._source.nominal(SOLID)
         free = [i for i in range(len(forms)) if self._source.ways.may_change(i)]
-        sources = sources_of_numbers(inputs, forms, free)
+        sources = sources_of_numbers(inputs, self._source.weights.defaults, forms, free)
+        parameters = functools.partial(self._source.weights.random, SHARED_NUMBERS)
         refused = self._settle_areas(may_have_areas(inputs, forms, free))
         arranged: dict[str, tuple[Sequence[int], _Arrange]] = {
             CORRIDOR: (
@@ -45,7 +46,9 @@ class ArrangedInputs:
             ),
             SHARED_NUMBERS: (
                 tuple(sources),
-                lambda chosen: functools.partial(with_shared_numbers, sources=sources, chosen=chosen),
+                lambda chosen: functools.partial(
+                    with_shared_numbers, sources=sources, chosen=chosen, parameters=parameters
+                ),
             ),
         }
         for trial, (asked, arrange) in arranged.items():

@@ -1,17 +1,18 @@
-"""Whole numbers of one input that come in another one too: identities that are looked up, counted or matched there.
+"""Whole numbers of an input that come in another argument too: identities that are looked up, counted or matched there.
 
-Numbers of a wide range, drawn twice, hardly ever meet.
+Numbers of a wide range, drawn twice, hardly ever meet, whatever types hold them. The other argument may be a list that a module
+keeps, or be in order: what it holds stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.values.structure import range_of_whole
+from ridgeline.tools.judge.worker.inputs.values.structure import is_mask, range_of_whole
 
 _SHARED = (1 / 4, 1 / 2)
 """Share of a row's places that hold numbers of other inputs."""
@@ -20,40 +21,71 @@ _IN_RUNS = 1 / 2
 _LONGEST = 8
 """Places of such a run, at most."""
 
-Sources = Mapping[int, Sequence[int]]
-"""The inputs of which each one may hold numbers."""
+Parameters = Mapping[str, torch.Tensor]
+"""Parameters and buffers by name."""
+Sources = Mapping[int, Sequence[int | str]]
+"""The inputs, and the parameters and buffers, of which each input may hold numbers."""
 
 
 def sources_of_numbers(
-    inputs: Tensors, forms: Sequence[InputForm], free: Collection[int]
-) -> dict[int, tuple[int, ...]]:
-    """Return the inputs that may hold numbers of earlier ones, with these: of one type, in no order, with a common range."""
-    ranges = {i: ends for i in free if _may_share(inputs[i], forms[i]) and (ends := range_of_whole(inputs[i]))}
-    found = {i: tuple(other for other in ranges if other < i and _do_meet(i, other, inputs, ranges)) for i in ranges}
+    inputs: Tensors, parameters: Parameters, forms: Sequence[InputForm], free: Collection[int]
+) -> dict[int, tuple[int | str, ...]]:
+    """Return the inputs that may hold numbers of other arguments, with these: of any whole type, some within its range.
+
+    Those in order, or distinct, stay as they are. Of two inputs that may change the one of the wider range holds the other's.
+    """
+    given = _by_key(inputs, parameters)
+    ranges = {key: ends for key, t in given.items() if t.numel() > 1 and not is_mask(t) and (ends := range_of_whole(t))}
+    holding = {i for i in free if i in ranges and _may_hold_others(inputs[i], forms[i])}
+
+    def is_source(other: int | str, of: int) -> bool:
+        is_turned = other in holding and _width_and_place(other, ranges) > _width_and_place(of, ranges)
+        return other != of and not is_turned and _has_any_within(given[other], ranges[of])
+
+    found = {i: tuple(other for other in ranges if is_source(other, i)) for i in sorted(holding)}
     return {i: others for i, others in found.items() if others}
 
 
-def _may_share(tensor: torch.Tensor, form: InputForm) -> bool:
+def _by_key(inputs: Tensors, parameters: Parameters) -> dict[int | str, torch.Tensor]:
+    return dict[int | str, torch.Tensor]([*enumerate(inputs), *parameters.items()])
+
+
+def _may_hold_others(tensor: torch.Tensor, form: InputForm) -> bool:
     is_signed = tensor.dtype.is_signed or tensor.dtype == torch.uint8
-    return is_signed and tensor.numel() > 1 and form.may_be_lifted
+    return is_signed and form.may_be_lifted
 
 
-def _do_meet(first: int, second: int, inputs: Tensors, ranges: Mapping[int, tuple[int, int]]) -> bool:
-    (low, high), (other_low, other_high) = ranges[first], ranges[second]
-    return inputs[first].dtype == inputs[second].dtype and max(low, other_low) < min(high, other_high)
+def _width_and_place(key: int | str, ranges: Mapping[int | str, tuple[int, int]]) -> tuple[int, int]:
+    """Return an input's range in bits, as two draws of it have the same, and its place."""
+    low, high = ranges[key]
+    return (high - low).bit_length(), int(key)
+
+
+def _has_any_within(tensor: torch.Tensor, ends: tuple[int, int]) -> bool:
+    low, high = ends
+    numbers = tensor.long()
+    return low < high and bool(((numbers >= low) & (numbers <= high)).any())
 
 
 def with_shared_numbers(
-    inputs: Tensors, generator: torch.Generator, *, sources: Sources, chosen: Collection[int]
+    inputs: Tensors,
+    generator: torch.Generator,
+    *,
+    sources: Sources,
+    chosen: Collection[int],
+    parameters: Callable[[], Parameters] = dict,
 ) -> Tensors:
     """Return inputs of which the chosen ones hold numbers of their sources, in a share of their places.
 
-    Those of the same row, where the leading dimensions agree; none beyond an input's own range.
+    Those of the same row, where the leading dimensions agree; none beyond an input's own range. `parameters` returns those of
+    the same trial, and is asked only where one is a source.
     """
+    is_any_named = any(isinstance(source, str) for i in chosen for source in sources[i])
+    given = _by_key(inputs, parameters() if is_any_named else {})
     changed = list(inputs)
     for i in sorted(chosen):
         for source in sources[i]:
-            changed[i] = _with_numbers_of(changed[i], inputs[source], generator, part=len(sources[i]))
+            changed[i] = _with_numbers_of(changed[i], given[source], generator, part=len(sources[i]))
     return tuple(changed)
 
 
@@ -61,11 +93,11 @@ def _with_numbers_of(
     tensor: torch.Tensor, source: torch.Tensor, generator: torch.Generator, *, part: int
 ) -> torch.Tensor:
     n_rows = tensor.shape[: _common(tensor.shape, source.shape)].numel()
-    own, other = tensor.reshape(n_rows, -1), source.reshape(n_rows, -1)
+    own, other = tensor.reshape(n_rows, -1), source.reshape(n_rows, -1).long()
     numbers, is_shared = _drawn(own.shape, other, generator, part)
-    low, high = tensor.amin(), tensor.amax()
+    low, high = tensor.amin().long(), tensor.amax().long()
     is_shared &= (numbers >= low) & (numbers <= high)
-    return torch.where(is_shared, numbers, own).view(tensor.shape)
+    return torch.where(is_shared, numbers.to(tensor.dtype), own).view(tensor.shape)
 
 
 def _drawn(

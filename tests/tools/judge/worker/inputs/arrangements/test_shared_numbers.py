@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.made import made
+from tests.tools.judge.worker.made import made, made_of
 
 from ridgeline.tools.judge.worker.inputs.arrangements.shared_numbers import with_shared_numbers
 from ridgeline.tools.records.trial_names import SHARED_NUMBERS
@@ -55,14 +55,70 @@ def test_what_the_reference_refuses_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("inputs", "receiver"),
+    [
+        ("torch.randint(-(2**31), 2**31, (8, 64)).int(), torch.randint(2**40, (8, 96))", 1),
+        ("torch.randint(2**40, (8, 96)), torch.randint(-(2**31), 2**31, (8, 64)).int()", 0),
+        ("torch.randint(256, (8, 64), dtype=torch.uint8), torch.randint(2**40, (8, 96))", 1),
+        ("torch.randint(2**40, (8, 96)), torch.randint(2**40, (8, 64)).sort(-1).values", 0),
+        ("torch.randperm(2**15)[:64], torch.randint(2**15, (64,), dtype=torch.int16)", 1),
+    ],
+)
+def test_numbers_of_another_type_in_order_or_distinct_come_in_the_one_that_may_hold_them(
+    inputs: str, receiver: int
+) -> None:
+    found = made("a, b", inputs, "return a.double().sum(-1) - b.double().sum(-1)")
+    drawn, nominal = found.book.contents.of(SHARED_NUMBERS)[0], found.source.nominal(SHARED_NUMBERS)
+    assert SHARED_NUMBERS in found.domain.names
+    assert [torch.equal(*pair) for pair in zip(drawn, nominal, strict=True)] == [receiver != 0, receiver != 1]
+    own, other = drawn[receiver], drawn[1 - receiver]
+    assert (
+        own.dtype == nominal[receiver].dtype and 0.1 < float(torch.isin(own.long(), other.long()).float().mean()) < 0.7
+    )
+    least, most = torch.aminmax(nominal[receiver])
+    assert least <= own.min() and own.max() <= most
+
+
+LISTED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("keys", torch.randint(2**40, (64,)){order})
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+
+    def forward(self, ids):
+        return torch.isin(ids, self.keys).double().cumsum(-1) + ids % 7
+
+
+def get_inputs():
+    return [torch.randint(2**40, (8, 64))]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize("order", ["", ".sort().values", ".int()"])
+def test_numbers_of_a_list_that_a_module_keeps_come_in_inputs_under_every_secret(order: str) -> None:
+    found = made_of(LISTED.format(order=order))
+    for secret in (b"one", b"another"):
+        found.source.draw_from(secret)
+        (ids,), parameters = found.book.contents.of(SHARED_NUMBERS)
+        assert 0.1 < float(torch.isin(ids, parameters["keys"].long()).float().mean()) < 0.7
+
+
+@pytest.mark.parametrize(
     "inputs",
     [
         "torch.randint(9, (8, 64)), torch.randint(-19, -10, (8, 64))",
-        "torch.randint(9, (8, 64)), torch.randint(9, (8, 64)).int()",
-        "torch.randint(9, (8, 64)), torch.randint(9, (8, 64)).sort(-1).values",
-        "torch.randperm(64), torch.randint(9, (64,))",
+        "torch.randperm(64), torch.randint(9, (64,)).sort().values",
         "torch.rand(8, 64) < 0.5, torch.rand(8, 64) < 0.5",
     ],
 )
-def test_other_ranges_types_orders_and_permutations_share_none(inputs: str) -> None:
+def test_other_ranges_masks_and_two_of_which_neither_may_change_share_none(inputs: str) -> None:
     assert SHARED_NUMBERS not in made("a, b", inputs, "return a.sum(-1), b.sum(-1)").domain.names
