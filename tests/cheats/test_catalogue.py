@@ -29,9 +29,10 @@ from .trick import Case, Form, Stage, compared
 ROOT = HERE.parent.parent
 PROBLEMS = (
     "aligned", "apart", "bounded", "conditioned", "counted", "derived", "directed", "double", "drawn", "edge", "eroded",
-    "filtered", "flooded", "given", "grouped", "held", "hidden", "lasting", "linear", "lined", "linked", "loaded", "logged",
-    "mapped", "matched", "mirrored", "moved", "nearby", "ordered", "paired", "placed", "plain", "pooled", "ranked", "recalled",
-    "routed", "settled", "several", "shared", "silent", "sized", "solved", "spread", "sticky", "uneven",
+    "filtered", "flooded", "given", "grouped", "held", "hidden", "lasting", "limited", "linear", "lined", "linked",
+    "listed", "loaded", "logged", "mapped", "matched", "mirrored", "moved", "nearby", "ordered", "paired", "placed",
+    "plain", "pooled", "ranked", "recalled", "routed", "settled", "several", "shared", "silent", "sized", "solved",
+    "spread", "sticky", "uneven",
 )  # fmt: skip
 CASES = cases(Form.C)
 SLOW_TO_TIME = ("mapped_honest", "paired_honest", "double_honest", "edge_honest", "several_honest", "sized_honest")
