@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
+from ridgeline.tools.judge.worker.inputs.arrangements.chains import chain_of, chained
 from ridgeline.tools.judge.worker.inputs.values.orders import has_room, moved
 from ridgeline.tools.judge.worker.inputs.values.permutations import mixed_up, with_two_exchanged
 from ridgeline.tools.judge.worker.inputs.values.structure import (
@@ -22,6 +23,7 @@ from ridgeline.tools.judge.worker.inputs.values.structure import (
     is_binary,
     mirrored,
     order_of,
+    range_of_whole,
 )
 from ridgeline.tools.judge.worker.inputs.values.transforms import random_index, scaled_at, with_one_slice
 from ridgeline.tools.judge.worker.inputs.variation import (
@@ -46,6 +48,7 @@ _ADDED = 0.5  # ... whose diagonal is this share of the mean diagonal element
 _ROUNDING = 64  # last bits by which the halves of a symmetric matrix may differ
 _OFTEN_CROWDED = 1 / 2  # of the draws of whole numbers
 _CROWDED = 15 / 16  # of the places of such a draw
+_CHAINS = 1 / 4  # of the draws of whole numbers that name places along their own dimension
 _MOVED = 3.0  # times the rms, by which one element is moved
 
 
@@ -57,6 +60,7 @@ class ParameterWay:
     with_slice: Change
     with_element: Change
     is_free: bool = False  # values of any size around the tensor's own, not within a bound
+    seldom: Way | None = None  # draws that have what only some of `draw` have
 
 
 def ways_at_first(tensor: torch.Tensor, *, is_buffer: bool, stays_in_order: bool) -> tuple[ParameterWay, ...]:
@@ -130,7 +134,20 @@ def _ways_of_whole(tensor: torch.Tensor) -> tuple[ParameterWay, ...]:
     if ways and tensor.numel() > 1 and not is_permuted:
         ways = (functools.partial(_often_crowded, way=ways[0]), *ways)
     change = with_two_exchanged if is_permuted else with_one_slice
-    return tuple(ParameterWay(draw=way, with_slice=change, with_element=change) for way in ways)
+    found = tuple(ParameterWay(draw=way, with_slice=change, with_element=change) for way in ways)
+    ends = None if is_permuted else range_of_whole(tensor)
+    chain = chain_of(tensor, ends) if found and ends is not None else None
+    return found if chain is None else (_at_times_a_chain(found[0], functools.partial(chained, chain=chain)), *found)
+
+
+def _at_times_a_chain(way: ParameterWay, seldom: Way) -> ParameterWay:
+    """Return a way some of whose draws are chains, as far as they may be: parents of deep trees."""
+
+    def draw(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        is_chain = torch.rand((), generator=generator, device=generator.device) < _CHAINS
+        return torch.where(is_chain, seldom(tensor, generator), way.draw(tensor, generator))
+
+    return replace(way, draw=draw, seldom=seldom)
 
 
 def _often_crowded(tensor: torch.Tensor, generator: torch.Generator, *, way: Way) -> torch.Tensor:

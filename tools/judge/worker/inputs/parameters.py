@@ -127,6 +127,12 @@ class ParameterSource:
         varies = name in self._ways and (self._only is None or name in self._only)
         return self._ways[name][0].draw(tensor, generator) if varies else tensor
 
+    def with_seldom(self, label: str) -> Values:
+        """Return random values, those of whole numbers as only some draws have them; nothing where there are none such."""
+        ways = {n: way for n in self.varied if (way := self._ways[n][0].seldom) is not None}
+        drawn = {n: way(self.defaults[n], self._generator(f"{label}:seldom:{n}")) for n, way in ways.items()}
+        return self.random(label) | drawn if drawn else {}
+
     @property
     def small(self) -> tuple[str, ...]:
         """Return the names of the tensors whose random values are far below order one."""

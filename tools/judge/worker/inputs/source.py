@@ -19,8 +19,9 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.inputs.arrangements import lifts
+from ridgeline.tools.judge.worker.inputs.arrangements.chains import Chain, chains_of, with_links
 from ridgeline.tools.judge.worker.inputs.arrangements.crowds import ways_to_crowd
-from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends, links_of, near_their_places, ranges_of
+from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends, links_of, ranges_of
 from ridgeline.tools.judge.worker.inputs.arrangements.mask_links import changed_at, near_links
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangement
 from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import is_square
@@ -81,6 +82,8 @@ class SecretSource:
         """The inputs of whole numbers that are lifted in blocks, with the ends of their range."""
         self.near = links_of(first, self.lifts)
         """Those of them that lie near their places in the trial `apart`."""
+        self.may_be_chains, self.chains = chains_of(first, self.lifts), dict[int, Chain]()
+        """Those that name places of their own dimension, and those that are chains there; none until it is known which."""
         self.linked: dict[str, dict[int, Ends]] = {BLOCKED: {}, APART: {}}
         """The masks with links between near places alone in each trial; none until it is known which may."""
         self._traits = tuple(Traits.of(t, form.order) for t, form in zip(first, self._forms, strict=True))
@@ -154,17 +157,16 @@ class SecretSource:
         return tuple(lifts.lifted_whole(t, generator, ends=self.lifts[i]) if i in self.lifts else t for i, t in pairs)
 
     def apart(self, label: str) -> Tensors:
-        """Return the inputs with groups of rows that share hardly a column, and whole numbers near their places."""
+        """Return the inputs with groups of rows that share hardly a column, and whole numbers near their places, or chains."""
         generator, inputs = self._generator(label + ":near"), self.transformed(lifts.apart, label)
-        pairs = enumerate(changed_at(inputs, self.linked[APART], lifts.mask_apart, generator))
-        return tuple(near_their_places(t, generator, ends=self.near[i]) if i in self.near else t for i, t in pairs)
+        in_groups = changed_at(inputs, self.linked[APART], lifts.mask_apart, generator)
+        return with_links(in_groups, generator, near=self.near, chains=self.chains)
 
     @property
     def may_be_apart(self) -> bool:
-        """Return whether any input has groups of rows, or whole numbers that may be near their places."""
-        forms, refused = self._forms, self.ways.refused
-        floating = (t for i, t in enumerate(self._shapes) if not forms[i].is_whole and i not in refused)
-        return bool(self.near or self.linked[APART]) or any(map(lifts.may_be_apart, floating))
+        """Return whether any input has groups of rows, or whole numbers that may be near their places, or chains."""
+        floating = (self._shapes[i] for i in self.may_be_larger)
+        return bool(self.near or self.chains or self.linked[APART]) or any(map(lifts.may_be_apart, floating))
 
     def near_one(self, label: str) -> Tensors:
         """Return the inputs with sizes near one, by the power in use: long products of them are numbers, not 0."""

@@ -1,15 +1,17 @@
-"""The whole numbers that are lifted in blocks, or lie near their places, and masks of links: those that the reference takes."""
+"""Whole numbers that are lifted in blocks, near their places or chains, and masks of links: those that the reference takes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
-from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.records.trial_names import APART, BLOCKED
+
+_How = TypeVar("_How")
 
 
 def settle_lifts(source: SecretSource, book: CaseBook, names: tuple[str, ...], objection: Objection) -> dict[str, str]:
@@ -18,23 +20,28 @@ def settle_lifts(source: SecretSource, book: CaseBook, names: tuple[str, ...], o
     source.linked |= {trial: dict.fromkeys(source.ways.masks, (0, 1)) for trial in source.linked}
     for trial, changed in ((BLOCKED, source.lifts), (APART, source.near), *source.linked.items()):
         refused |= _settle(trial, changed, book, names, objection)
-    return refused
+    source.chains |= source.may_be_chains
+
+    def objection_to_chains(trial: str, what: str) -> str:
+        return objection(trial, f"chains, {what}")
+
+    return refused | _settle(APART, source.chains, book, names, objection_to_chains)
 
 
 def _settle(
-    trial: str, changed: dict[int, Ends], book: CaseBook, names: tuple[str, ...], objection: Objection
+    trial: str, changed: dict[int, _How], book: CaseBook, names: tuple[str, ...], objection: Objection
 ) -> dict[str, str]:
     """Leave in `changed` what the reference takes."""
-    ends = dict(changed)
+    asked_for = dict(changed)
 
     def note(chosen: frozenset[int]) -> None:
         book.forget(trial)
         changed.clear()
-        changed.update({i: each for i, each in ends.items() if i in chosen})
+        changed.update({i: how for i, how in asked_for.items() if i in chosen})
 
     def objection_to(asked: Sequence[int], taken: frozenset[int]) -> str:
         named = ", ".join(names[i] for i in asked)
         return objection(trial, f"{trial} {named}, beside {len(taken)}")
 
-    refused = settle_by_halves(tuple(ends), note=note, objection_to=objection_to)
+    refused = settle_by_halves(tuple(asked_for), note=note, objection_to=objection_to)
     return {f"{trial} {names[i]}": why for i, why in refused.items()}

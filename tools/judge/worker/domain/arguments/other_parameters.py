@@ -103,7 +103,7 @@ class OtherParameters:
                 return Known.OUTSIDE
             with self._book.parameters_kept():
                 further = (self._refusal_of_draw(f"{what}, draw {i}", in_places=i % 2 == 0) for i in range(draws))
-                return next(filter(None, further), "") or self._refusal_of_usual(what)
+                return next(filter(None, further), "") or self._refusal_of_usual(what) or self._refusal_of_seldom(what)
         except ProblemError as error:
             return without_name(error)
 
@@ -129,6 +129,15 @@ class OtherParameters:
             if max(moves) <= limit or max(moves) > _LEFT:
                 break
             moves.append(self._moves(self._weights.random(f"{what}, moved {i}"), f"{what}, moved {i}"))
+        return self._refusal_of_moves(moves)
+
+    def _refusal_of_seldom(self, what: str) -> str:
+        """Return why the reference does not take what few draws have, of which none may have come yet: chains."""
+        values = self._weights.with_seldom(f"{what}, seldom")
+        return self._refusal_of_moves([self._moves(values, f"{what}, seldom")]) if values else ""
+
+    def _refusal_of_moves(self, moves: Sequence[float]) -> str:
+        """Return why the reference does not take parameters whose last bits move its outputs so far."""
         if math.inf in moves:
             return REFUSED_DRAWS if self._is_finite_by_default() else ""
         return LEFT_TO_ROUNDING if max(moves) > max(_LEFT, _FAR_WORSE * self._moves_by_default) else ""
