@@ -1,7 +1,7 @@
-"""Masks that are corridors: a way that winds through a whole picture, beside other masks of which nearly nothing is set.
+"""Masks and labels that are corridors: a way that winds through a whole picture, beside other masks with next to nothing set.
 
 In a drawn mask every place is a few steps from all others that it is connected with, or from a place that another mask sets.
-What spreads through a corridor needs as many rounds as that has places.
+What spreads through a corridor needs as many rounds as that has places. An area of one label is no larger as drawn.
 """
 
 from __future__ import annotations
@@ -22,22 +22,30 @@ from ridgeline.tools.judge.worker.inputs.values.structure import is_symmetric, r
 
 _WIDEST = 3
 """Places that a corridor is wide, at most; walls are one place thick."""
+_MOST_LABELS = 256
+"""Numbers from the smallest to the largest, of labels without a mask of their shape: more are words or identities."""
 _PATTERNS = 16
 """Different corridors of one input, at most; more fields have the same ones again."""
 
 
 def may_be_corridors(inputs: Tensors, forms: Sequence[InputForm], free: Collection[int]) -> tuple[int, ...]:
-    """Return the masks that may be corridors, and whole numbers of the shape of such a mask: labels, markers."""
+    """Return the masks that may be corridors, whole numbers of the shape of such a mask (markers), and labels of any shape."""
     fit = [i for i in free if len(axes_of(inputs[i].shape)) == 2 and not is_symmetric(inputs[i])]
     masks = [i for i in fit if forms[i].is_mask]
     shapes = {inputs[i].shape for i in masks}
-    labels = [i for i in fit if inputs[i].shape in shapes and _are_labels(inputs[i], forms[i])]
+    whole = [i for i in fit if _are_whole(inputs[i], forms[i])]
+    labels = [i for i in whole if inputs[i].shape in shapes or _have_few_values(inputs[i])]
     return tuple(sorted({*masks, *labels}))
 
 
-def _are_labels(tensor: torch.Tensor, form: InputForm) -> bool:
-    is_of_labels = range_of_whole(tensor) is not None and (tensor.dtype.is_signed or tensor.dtype == torch.uint8)
-    return is_of_labels and not (form.is_mask or form.is_alike or form.order or form.is_distinct)
+def _are_whole(tensor: torch.Tensor, form: InputForm) -> bool:
+    is_of_whole = range_of_whole(tensor) is not None and (tensor.dtype.is_signed or tensor.dtype == torch.uint8)
+    return is_of_whole and not (form.is_mask or form.is_alike or form.order or form.is_distinct)
+
+
+def _have_few_values(tensor: torch.Tensor) -> bool:
+    ends = range_of_whole(tensor)
+    return ends is not None and 0 < ends[1] - ends[0] < _MOST_LABELS
 
 
 def with_corridors(inputs: Tensors, generator: torch.Generator, *, chosen: Collection[int]) -> Tensors:

@@ -68,6 +68,19 @@ def test_labels_of_a_masks_shape_hold_their_ends() -> None:
     assert torch.unique(labels).tolist() == [0, 8]
 
 
+@pytest.mark.parametrize("kind", ["int64", "int32", "uint8"])
+def test_labels_without_a_mask_are_a_corridor_of_one_and_walls_of_another(kind: str) -> None:
+    found = made("labels", f"torch.randint(4, (4, 24, 24), dtype=torch.{kind})", "return labels.cumsum(-1)")
+    [labels] = of_trial(found)
+    assert (
+        CORRIDOR in found.domain.names
+        and str(labels.dtype) == f"torch.{kind}"
+        and torch.unique(labels).tolist() == [0, 3]
+    )
+    ways = [picture == end for picture in labels for end in (0, 3)]
+    assert max(reached(way & (torch.arange(576).view(24, 24) == way.int().argmax()), way) for way in ways) >= 100
+
+
 def test_what_the_reference_refuses_is_named() -> None:
     found = made(
         "a",
@@ -78,6 +91,6 @@ def test_what_the_reference_refuses_is_named() -> None:
     assert CORRIDOR not in found.domain.names and f"{CORRIDOR} a" in found.domain.skipped
 
 
-@pytest.mark.parametrize("draw", ["torch.randn(32, 32)", "torch.rand(64, 4) < 0.5", "torch.randint(9, (32, 32))"])
-def test_numbers_and_narrow_masks_are_no_corridors(draw: str) -> None:
+@pytest.mark.parametrize("draw", ["torch.randn(32, 32)", "torch.rand(64, 4) < 0.5", "torch.randint(999, (32, 32))"])
+def test_numbers_narrow_masks_and_words_are_no_corridors(draw: str) -> None:
     assert CORRIDOR not in made("x", draw, "return x * 2").domain.names
