@@ -119,7 +119,7 @@ class Domain:
         transformed = [n for n in there_are if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         self.skipped |= settle_copies(source, book, reference, self._objection_to, self._try_unless_lost)
-        self.skipped |= ArrangedInputs(source, book, reference.input_names, self._objection_to).settle()
+        self.skipped |= ArrangedInputs(source, book, reference, self._objection_to).settle()
         transformed += [trial for trial in ARRANGED if trial in source.arrangements]
         transformed += settle_power(source, book, self._objection_to)
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []

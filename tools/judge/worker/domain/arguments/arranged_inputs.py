@@ -5,14 +5,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.arrangements.areas import may_have_areas, with_areas
+from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import may_be_close
 from ridgeline.tools.judge.worker.inputs.arrangements.corridors import may_be_corridors, with_corridors
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangement
 from ridgeline.tools.judge.worker.inputs.arrangements.shared_numbers import sources_of_numbers, with_shared_numbers
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import CORRIDOR, NOMINAL, SHARED_NUMBERS, SOLID
 
 _Arrange = Callable[[frozenset[int]], Arrangement]
@@ -22,11 +25,12 @@ _Arrange = Callable[[frozenset[int]], Arrangement]
 class ArrangedInputs:
     """Finds the inputs that each of these trials arranges, and notes how in the secret source."""
 
-    def __init__(self, source: SecretSource, book: CaseBook, names: tuple[str, ...], objection: Objection) -> None:
-        """Try nothing yet; `names` are the inputs'."""
+    def __init__(self, source: SecretSource, book: CaseBook, reference: Reference, objection: Objection) -> None:
+        """Try nothing yet."""
         self._source = source
         self._book = book
-        self._names = names
+        self._reference = reference
+        self._names = reference.input_names
         self._objection = objection
 
     def settle(self) -> dict[str, str]:
@@ -36,23 +40,13 @@ class ArrangedInputs:
         """
         forms, inputs = self._source.ways.forms, self._source.nominal(SOLID)
         free = [i for i in range(len(forms)) if self._source.ways.may_change(i)]
-        sources = sources_of_numbers(inputs, self._source.weights.defaults, forms, free)
-        parameters = functools.partial(self._source.weights.random, SHARED_NUMBERS)
         refused = self._settle_areas(may_have_areas(inputs, forms, free))
-        arranged: dict[str, tuple[Sequence[int], _Arrange]] = {
-            CORRIDOR: (
-                may_be_corridors(inputs, forms, free),
-                lambda chosen: functools.partial(with_corridors, chosen=chosen),
-            ),
-            SHARED_NUMBERS: (
-                tuple(sources),
-                lambda chosen: functools.partial(
-                    with_shared_numbers, sources=sources, chosen=chosen, parameters=parameters
-                ),
-            ),
-        }
-        for trial, (asked, arrange) in arranged.items():
-            refused |= self._settle_trial(trial, asked, arrange)
+        refused |= self._settle_trial(
+            CORRIDOR,
+            may_be_corridors(inputs, forms, free),
+            lambda chosen: functools.partial(with_corridors, chosen=chosen),
+        )
+        refused |= self._settle_shared(inputs, free)
         return {f"{trial} {self._names[i]}": why for (trial, i), why in refused.items()}
 
     def _settle_areas(self, asked: Sequence[int]) -> dict[tuple[str, int], str]:
@@ -72,14 +66,46 @@ class ArrangedInputs:
         others = {key: why for key, why in refused.items() if key[1] not in again}
         return others | self._settle_trial(SOLID, again, arrange, beside=taken)
 
+    def _settle_shared(self, inputs: Tensors, free: Sequence[int]) -> dict[tuple[str, int], str]:
+        """Note the inputs that hold numbers of others, and those that hold numbers close to their own as well."""
+        forms = self._source.ways.forms
+        sources = sources_of_numbers(inputs, self._source.weights.defaults, forms, free)
+        parameters = functools.partial(self._source.weights.random, SHARED_NUMBERS)
+        distinct = [i for i in free if forms[i].is_distinct]
+        shared = functools.partial(with_shared_numbers, sources=sources, distinct=distinct, parameters=parameters)
+        refused = self._settle_trial(
+            SHARED_NUMBERS, tuple(sources), lambda chosen: functools.partial(shared, chosen=chosen)
+        )
+        taken = frozenset(sources).difference(i for _, i in refused)
+        longest = max(size for t in (*inputs, *self._reference.named_tensors().values()) for size in (0, *t.shape))
+        close = may_be_close(inputs, forms, free, longest)
+        if not close:
+            return refused
+        return refused | self._settle_trial(
+            SHARED_NUMBERS,
+            close,
+            lambda chosen: functools.partial(shared, chosen=taken, close=chosen),
+            beside=taken,
+            what="close numbers of",
+        )
+
     @functools.cached_property
     def _usual_spreads(self) -> tuple[float, ...]:
         return self._book.case(NOMINAL[0]).spreads  # a large case is made each time it is asked for
 
     def _settle_trial(
-        self, trial: str, asked: Sequence[int], arrange: _Arrange, *, beside: frozenset[int] = frozenset()
+        self,
+        trial: str,
+        asked: Sequence[int],
+        arrange: _Arrange,
+        *,
+        beside: frozenset[int] = frozenset(),
+        what: str = "",
     ) -> dict[tuple[str, int], str]:
-        """Note the inputs of `asked` that a trial may arrange, beside those that it does anyhow; return why others stay."""
+        """Note the inputs of `asked` that a trial may arrange, beside those that it does anyhow; return why others stay.
+
+        `what` names the attempts of a trial that arranges another thing as well.
+        """
 
         def note(chosen: frozenset[int]) -> None:
             self._book.forget(trial)
@@ -90,7 +116,9 @@ class ArrangedInputs:
 
         def objection_to(part: Sequence[int], taken: frozenset[int]) -> str:
             named = ", ".join(self._names[i] for i in part)
-            return self._objection(trial, f"{trial} {named}, beside {len(taken | beside)}")
+            return self._objection(
+                trial, " ".join(filter(None, (trial, what, f"{named}, beside {len(taken | beside)}")))
+            )
 
         refused = settle_by_halves(asked, note=note, objection_to=objection_to)
         return {(trial, i): why for i, why in refused.items()}

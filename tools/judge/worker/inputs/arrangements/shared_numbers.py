@@ -1,7 +1,7 @@
 """Whole numbers of an input that come in another argument too: identities that are looked up, counted or matched there.
 
-Numbers of a wide range, drawn twice, hardly ever meet, whatever types hold them. The other argument may be a list that a module
-keeps, or be in order: what it holds stays.
+Numbers of a wide range, drawn twice, hardly ever meet, whatever types hold them, nor are any close to others. The other argument
+may be a list that a module keeps, or be in order: what it holds stays.
 """
 
 from __future__ import annotations
@@ -11,8 +11,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import (
+    distinct_again,
+    one_bit_apart,
+    with_bits_changed,
+    with_close_numbers,
+)
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.values.structure import is_mask, range_of_whole
+from ridgeline.tools.judge.worker.inputs.values.structure import is_mask, range_within_signs
 
 _SHARED = (1 / 4, 1 / 2)
 """Share of a row's places that hold numbers of other inputs."""
@@ -20,6 +26,10 @@ _IN_RUNS = 1 / 2
 """Share of the rows in which such numbers come as runs, as they follow each other there."""
 _LONGEST = 8
 """Places of such a run, at most."""
+_IN_LINE = 1 / 8
+"""Share of these runs whose numbers have the same place there along the last dimension."""
+_BUT_FOR_A_BIT = 1 / 2
+"""Share of such numbers that have another bit, where an input may be so."""
 
 Parameters = Mapping[str, torch.Tensor]
 """Parameters and buffers by name."""
@@ -35,7 +45,7 @@ def sources_of_numbers(
     Those in order, or distinct, stay as they are. Of two inputs that may change the one of the wider range holds the other's.
     """
     given = _by_key(inputs, parameters)
-    ranges = {key: ends for key, t in given.items() if t.numel() > 1 and not is_mask(t) and (ends := range_of_whole(t))}
+    ranges = {key: ends for key, t in given.items() if t.numel() > 1 and not is_mask(t) and (ends := range_within_signs(t))}
     holding = {i for i in free if i in ranges and _may_hold_others(inputs[i], forms[i])}
 
     def is_source(other: int | str, of: int) -> bool:
@@ -73,46 +83,64 @@ def with_shared_numbers(
     *,
     sources: Sources,
     chosen: Collection[int],
+    close: Collection[int] = (),
+    distinct: Collection[int] = (),
     parameters: Callable[[], Parameters] = dict,
 ) -> Tensors:
     """Return inputs of which the chosen ones hold numbers of their sources, in a share of their places.
 
-    Those of the same row, where the leading dimensions agree; none beyond an input's own range. `parameters` returns those of
-    the same trial, and is asked only where one is a source.
+    Those of the same row, where the leading dimensions agree; none beyond an input's own range. Those of `close` have
+    numbers that are close to one another, or alike but for a bit, also in their sources. None of `distinct` comes twice.
+    `parameters` returns those of the same trial, and is asked only where one is a source.
     """
+    changed = [with_close_numbers(t, generator) if i in close else t for i, t in enumerate(inputs)]
     is_any_named = any(isinstance(source, str) for i in chosen for source in sources[i])
-    given = _by_key(inputs, parameters() if is_any_named else {})
-    changed = list(inputs)
-    for i in sorted(chosen):
-        for source in sources[i]:
-            changed[i] = _with_numbers_of(changed[i], given[source], generator, part=len(sources[i]))
+    given = _by_key(tuple(changed), parameters() if is_any_named else {})
+    for i in sorted({*chosen, *close}):
+        for source in sources[i] if i in chosen else ():
+            part, is_close = len(sources[i]), i in close
+            changed[i] = _with_numbers_of(changed[i], given[source], generator, part=part, is_close=is_close)
+        if i in close:
+            changed[i] = with_bits_changed(changed[i], generator)
+        if i not in chosen:
+            changed[i] = distinct_again(changed[i], inputs[i], is_whole=i in distinct)
     return tuple(changed)
 
 
 def _with_numbers_of(
-    tensor: torch.Tensor, source: torch.Tensor, generator: torch.Generator, *, part: int
+    tensor: torch.Tensor, source: torch.Tensor, generator: torch.Generator, *, part: int, is_close: bool
 ) -> torch.Tensor:
     n_rows = tensor.shape[: _common(tensor.shape, source.shape)].numel()
     own, other = tensor.reshape(n_rows, -1), source.reshape(n_rows, -1).long()
-    numbers, is_shared = _drawn(own.shape, other, generator, part)
-    low, high = tensor.amin().long(), tensor.amax().long()
+    columns = tensor.shape[-1] if tensor.shape[-1] == source.shape[-1] else 0
+    numbers, is_shared = _drawn(own.shape, other, generator, part, columns)
+    if is_close:
+        others, is_within = one_bit_apart(numbers, tensor, generator)
+        drawn = torch.rand(own.shape, generator=generator, device=generator.device)
+        numbers = torch.where(is_within & (drawn < _BUT_FOR_A_BIT), others, numbers)
+    low, high = range_within_signs(tensor) or (0, 0)
     is_shared &= (numbers >= low) & (numbers <= high)
     return torch.where(is_shared, numbers.to(tensor.dtype), own).view(tensor.shape)
 
 
 def _drawn(
-    shape: torch.Size, source: torch.Tensor, generator: torch.Generator, part: int
+    shape: torch.Size, source: torch.Tensor, generator: torch.Generator, part: int, columns: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return numbers of each row of a source for all places of a row, and which of them are taken."""
+    """Return numbers of each row of a source for all places of a row, and which of them are taken.
+
+    `columns` are the places of the last dimension of both inputs, 0 where they have other ones.
+    """
     n_rows, width = shape
     share, is_in_runs, length = torch.rand(3, n_rows, 1, generator=generator, device=generator.device)
     run = torch.where(is_in_runs < _IN_RUNS, 2 + (length * (_LONGEST - 1)).long(), 1)
     places = torch.arange(width, device=generator.device)
     number_of_run, within = torch.div(places, run, rounding_mode="floor"), places % run
-    begins, taken = (
-        torch.rand(shape, generator=generator, device=generator.device).gather(1, number_of_run) for _ in range(2)
+    begins, taken, in_line = (
+        torch.rand(shape, generator=generator, device=generator.device).gather(1, number_of_run) for _ in range(3)
     )
     at = ((begins * source.shape[1]).long() + within) % source.shape[1]
+    if columns and source.shape[1] % columns == width % columns == 0:
+        at = torch.where(in_line < _IN_LINE, at - at % columns + places % columns, at)
     least, most = _SHARED
     return source.gather(1, at), taken < (least + (most - least) * share) / part
 
