@@ -70,25 +70,28 @@ def with_close_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torc
     return torch.where(is_close, begins + above, lines).movedim(-1, axis).contiguous()
 
 
-def with_bits_changed(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return whole numbers some of which are another one of a line, in any dimension, but for a secret bit."""
+def with_bits_changed(tensor: torch.Tensor, generator: torch.Generator, ends: tuple[int, int]) -> torch.Tensor:
+    """Return whole numbers some of which are another one of a line, in any dimension, but for a secret bit.
+
+    `ends` are those of their range.
+    """
     for axis in (a for a, size in enumerate(tensor.shape) if size > 1):
         for exponent in torch.rand(_NEAR_ONES, generator=generator, device=generator.device).tolist():
             places = int(tensor.shape[axis] ** exponent)  # near ones as often as far ones
-            numbers, is_within = one_bit_apart(tensor.roll(places, axis), tensor, generator)
+            numbers, is_within = one_bit_apart(tensor.roll(places, axis), ends, generator)
             drawn = torch.rand(tensor.shape, generator=generator, device=generator.device)
             tensor = torch.where(is_within & (drawn < _CHANGED), numbers, tensor)
     return tensor
 
 
 def one_bit_apart(
-    numbers: torch.Tensor, within: torch.Tensor, generator: torch.Generator
+    numbers: torch.Tensor, ends: tuple[int, int], generator: torch.Generator
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return numbers with another secret bit each, and which of these are within an input's range.
+    """Return numbers with another secret bit each, and which are within a range with it and without.
 
     It is one of the bits in which numbers of that range differ.
     """
-    low, high = range_within_signs(within) or (0, 0)
+    low, high = ends
     bits = torch.tensor(_bits_between(low, high), dtype=numbers.dtype, device=numbers.device)
     changed = numbers ^ bits[torch.randint(len(bits), numbers.shape, generator=generator, device=generator.device)]
     return changed, torch.stack([(each >= low) & (each <= high) for each in (numbers, changed)]).all(0)

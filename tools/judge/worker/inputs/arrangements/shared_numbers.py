@@ -1,7 +1,7 @@
 """Whole numbers of an input that come in another argument too: identities that are looked up, counted or matched there.
 
-Numbers of a wide range, drawn twice, hardly ever meet, whatever types hold them, nor are any close to others. The other argument
-may be a list that a module keeps, or be in order: what it holds stays.
+Numbers of a wide range, drawn twice, hardly ever meet, whatever types hold them, nor are any close to others. The other
+argument may be a list that a module keeps, or be in order: what it holds stays.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def sources_of_numbers(
     Those in order, or distinct, stay as they are. Of two inputs that may change the one of the wider range holds the other's.
     """
     given = _by_key(inputs, parameters)
-    ranges = {key: ends for key, t in given.items() if t.numel() > 1 and not is_mask(t) and (ends := range_within_signs(t))}
+    ranges = {
+        key: ends for key, t in given.items() if t.numel() > 1 and not is_mask(t) and (ends := range_within_signs(t))
+    }
     holding = {i for i in free if i in ranges and _may_hold_others(inputs[i], forms[i])}
 
     def is_source(other: int | str, of: int) -> bool:
@@ -97,28 +99,35 @@ def with_shared_numbers(
     is_any_named = any(isinstance(source, str) for i in chosen for source in sources[i])
     given = _by_key(tuple(changed), parameters() if is_any_named else {})
     for i in sorted({*chosen, *close}):
+        ends = range_within_signs(inputs[i]) or (0, 0)
         for source in sources[i] if i in chosen else ():
             part, is_close = len(sources[i]), i in close
-            changed[i] = _with_numbers_of(changed[i], given[source], generator, part=part, is_close=is_close)
+            changed[i] = _with_numbers_of(changed[i], given[source], generator, ends, part=part, is_close=is_close)
         if i in close:
-            changed[i] = with_bits_changed(changed[i], generator)
+            changed[i] = with_bits_changed(changed[i], generator, ends)
         if i not in chosen:
             changed[i] = distinct_again(changed[i], inputs[i], is_whole=i in distinct)
     return tuple(changed)
 
 
 def _with_numbers_of(
-    tensor: torch.Tensor, source: torch.Tensor, generator: torch.Generator, *, part: int, is_close: bool
+    tensor: torch.Tensor,
+    source: torch.Tensor,
+    generator: torch.Generator,
+    ends: tuple[int, int],
+    *,
+    part: int,
+    is_close: bool,
 ) -> torch.Tensor:
     n_rows = tensor.shape[: _common(tensor.shape, source.shape)].numel()
     own, other = tensor.reshape(n_rows, -1), source.reshape(n_rows, -1).long()
     columns = tensor.shape[-1] if tensor.shape[-1] == source.shape[-1] else 0
     numbers, is_shared = _drawn(own.shape, other, generator, part, columns)
     if is_close:
-        others, is_within = one_bit_apart(numbers, tensor, generator)
+        others, is_within = one_bit_apart(numbers, ends, generator)
         drawn = torch.rand(own.shape, generator=generator, device=generator.device)
         numbers = torch.where(is_within & (drawn < _BUT_FOR_A_BIT), others, numbers)
-    low, high = range_within_signs(tensor) or (0, 0)
+    low, high = ends
     is_shared &= (numbers >= low) & (numbers <= high)
     return torch.where(is_shared, numbers.to(tensor.dtype), own).view(tensor.shape)
 

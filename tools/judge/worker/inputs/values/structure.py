@@ -117,7 +117,7 @@ def range_within_signs(tensor: torch.Tensor) -> tuple[int, int] | None:
     numbers, counts = torch.unique(tensor.long(), return_counts=True)
     if numbers.numel() < _FEWEST_NUMBERS:
         return ends
-    gaps = numbers.diff().double()
+    gaps = numbers.double().diff()
     usual_count = float(counts.double().median())
     low = _is_apart(gaps[0], gaps[1:], float(counts[0]) / usual_count)
     high = _is_apart(gaps[-1], gaps[:-1], float(counts[-1]) / usual_count)

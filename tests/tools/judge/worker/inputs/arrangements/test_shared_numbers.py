@@ -71,10 +71,10 @@ def test_numbers_of_another_type_in_order_or_distinct_come_in_the_one_that_may_h
     found = made("a, b", inputs, "return a.double().sum(-1) - b.double().sum(-1)")
     drawn, nominal = found.book.contents.of(SHARED_NUMBERS)[0], found.source.nominal(SHARED_NUMBERS)
     assert SHARED_NUMBERS in found.domain.names
-    assert [torch.equal(*pair) for pair in zip(drawn, nominal, strict=True)] == [receiver != 0, receiver != 1]
+    assert not torch.equal(drawn[receiver], nominal[receiver])
     own, other = drawn[receiver], drawn[1 - receiver]
     assert (
-        own.dtype == nominal[receiver].dtype and 0.1 < float(torch.isin(own.long(), other.long()).float().mean()) < 0.7
+        own.dtype == nominal[receiver].dtype and 0.02 < float(torch.isin(own.long(), other.long()).float().mean()) < 0.7
     )
     least, most = torch.aminmax(nominal[receiver])
     assert least <= own.min() and own.max() <= most
@@ -110,7 +110,7 @@ def test_numbers_of_a_list_that_a_module_keeps_come_in_inputs_under_every_secret
     for secret in (b"one", b"another"):
         found.source.draw_from(secret)
         (ids,), parameters = found.book.contents.of(SHARED_NUMBERS)
-        assert 0.1 < float(torch.isin(ids, parameters["keys"].long()).float().mean()) < 0.7
+        assert 0.02 < float(torch.isin(ids, parameters["keys"].long()).float().mean()) < 0.7
 
 
 @pytest.mark.parametrize(
