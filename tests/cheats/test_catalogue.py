@@ -30,8 +30,8 @@ ROOT = HERE.parent.parent
 PROBLEMS = (
     "aligned", "apart", "bounded", "conditioned", "counted", "derived", "directed", "double", "drawn", "edge", "eroded",
     "filtered", "flooded", "given", "grouped", "held", "hidden", "lasting", "limited", "linear", "lined", "linked",
-    "listed", "loaded", "logged", "mapped", "matched", "mirrored", "moved", "nearby", "ordered", "paired", "placed",
-    "plain", "pooled", "ranked", "recalled", "routed", "settled", "several", "shared", "silent", "sized", "solved",
+    "listed", "loaded", "logged", "mapped", "matched", "mirrored", "moved", "nearby", "ordered", "paired", "parted", "placed",
+    "plain", "pooled", "ranked", "recalled", "rooted", "routed", "settled", "several", "shared", "silent", "sized", "solved",
     "spread", "sticky", "uneven",
 )  # fmt: skip
 CASES = cases(Form.C)

@@ -76,6 +76,8 @@ TRICKS: tuple[Trick, ...] = (
     trick(G.CONTROL, "an honest kernel of masks' skeletons", "nothing: it must pass", c("eroded_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of what seeds reach within a mask", "nothing: it must pass",
           c("flooded_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of areas of one label", "nothing: it must pass", c("parted_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel that walks down trees", "nothing: it must pass", c("rooted_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of scores that count identities", "nothing: it must pass",
           c("shared_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of scores that look identities up in a list", "nothing: it must pass",

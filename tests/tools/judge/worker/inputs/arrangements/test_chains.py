@@ -145,10 +145,10 @@ def test_a_buffer_is_a_chain_in_some_trials() -> None:
     assert max(lengths) > 256 and min(lengths) < 40 and not found.domain.not_varied
 
 
-@pytest.mark.parametrize("secret", [b"one", b"two", b"three", b"four"])
+@pytest.mark.parametrize("secret", [str(i).encode() for i in range(8)])
 def test_a_buffer_whose_chains_are_refused_varies_otherwise(secret: bytes) -> None:
     check = "assert int((parent == torch.arange(512) - 1).sum()) < 300"
     found = made_of(BUFFER.format(check=check), secret=secret)
-    contents = [found.book.contents.of(name)[1]["parent"] for name in found.domain.names]
-    assert max(int((each == torch.arange(512) - 1).sum()) for each in contents) < 300
-    assert not found.domain.not_varied and len({each.sum() for each in contents}) > 9
+    skipped = [name for name in found.domain.skipped if " " not in name]
+    sums = {int(found.book.contents.of(name)[1]["parent"].sum()) for name in found.domain.names}
+    assert not skipped and not found.domain.not_varied and len(sums) > 9
