@@ -100,6 +100,8 @@ TRICKS: tuple[Trick, ...] = (
     trick(G.CONTROL, "an honest kernel of features mixed by distances",
           "nothing: it must pass", c("nearby_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of rows in order", "nothing: it must pass", c("ordered_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of values in the order of keys, and of equal hashes", "nothing: it must pass",
+          c("keyed_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of plain loops: products, exponentials, a loss, standardised rows, running products",
           "nothing: it must pass", c("plain_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a covariance that is always alike", "nothing: it must pass and be timed",
