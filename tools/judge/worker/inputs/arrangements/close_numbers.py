@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.values.structure import are_distinct, range_within_signs
 
@@ -70,23 +71,26 @@ def with_close_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torc
     return torch.where(is_close, begins + above, lines).movedim(-1, axis).contiguous()
 
 
-def with_bits_changed(tensor: torch.Tensor, generator: torch.Generator, ends: tuple[int, int]) -> torch.Tensor:
-    """Return whole numbers some of which are another one of a line, in any dimension, but for a secret bit.
+def with_bits_changed(tensor: torch.Tensor, ends: Ends, generator: torch.Generator) -> torch.Tensor:
+    """Return whole numbers within a range some of which are another one of a line, in any dimension, but for a secret bit."""
+    flat, axes = tensor.flatten().clone(), [a for a, size in enumerate(tensor.shape) if size > 1]
+    exponents = torch.rand(len(axes), _NEAR_ONES, generator=generator, device=generator.device).tolist()
+    distances = [  # near ones as often as far ones
+        (tensor.shape[axis], tensor.shape[axis + 1 :].numel(), int(tensor.shape[axis] ** exponent))
+        for axis, drawn in zip(axes, exponents, strict=True)
+        for exponent in drawn
+    ]
+    turns = torch.rand(flat.shape, generator=generator, device=generator.device).div_(_CHANGED).int()
+    for turn, (size, stride, distance) in enumerate(distances):
+        places = (turns == turn).nonzero().flatten()
+        place = torch.div(places, stride, rounding_mode="floor") % size
+        others = flat[places + ((place + distance) % size - place) * stride]
+        numbers, is_within = one_bit_apart(others, ends, generator)
+        flat[places] = torch.where(is_within, numbers, flat[places])
+    return flat.view(tensor.shape)
 
-    `ends` are those of their range.
-    """
-    for axis in (a for a, size in enumerate(tensor.shape) if size > 1):
-        for exponent in torch.rand(_NEAR_ONES, generator=generator, device=generator.device).tolist():
-            places = int(tensor.shape[axis] ** exponent)  # near ones as often as far ones
-            numbers, is_within = one_bit_apart(tensor.roll(places, axis), ends, generator)
-            drawn = torch.rand(tensor.shape, generator=generator, device=generator.device)
-            tensor = torch.where(is_within & (drawn < _CHANGED), numbers, tensor)
-    return tensor
 
-
-def one_bit_apart(
-    numbers: torch.Tensor, ends: tuple[int, int], generator: torch.Generator
-) -> tuple[torch.Tensor, torch.Tensor]:
+def one_bit_apart(numbers: torch.Tensor, ends: Ends, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
     """Return numbers with another secret bit each, and which are within a range with it and without.
 
     It is one of the bits in which numbers of that range differ.

@@ -17,6 +17,7 @@ from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import (
     with_bits_changed,
     with_close_numbers,
 )
+from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.values.structure import is_mask, range_within_signs
 
@@ -104,7 +105,7 @@ def with_shared_numbers(
             part, is_close = len(sources[i]), i in close
             changed[i] = _with_numbers_of(changed[i], given[source], generator, ends, part=part, is_close=is_close)
         if i in close:
-            changed[i] = with_bits_changed(changed[i], generator, ends)
+            changed[i] = with_bits_changed(changed[i], ends, generator)
         if i not in chosen:
             changed[i] = distinct_again(changed[i], inputs[i], is_whole=i in distinct)
     return tuple(changed)
@@ -114,7 +115,7 @@ def _with_numbers_of(
     tensor: torch.Tensor,
     source: torch.Tensor,
     generator: torch.Generator,
-    ends: tuple[int, int],
+    ends: Ends,
     *,
     part: int,
     is_close: bool,

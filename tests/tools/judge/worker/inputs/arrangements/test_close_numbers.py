@@ -55,7 +55,7 @@ def test_equal_numbers_stay_equal_where_they_come_close() -> None:
 def test_every_bit_of_a_range_comes_changed_alone(low: int, high: int) -> None:
     before = drawn(64, 512, low=low, high=high)
     ends = int(before.min()), int(before.max())
-    after = with_bits_changed(before, torch.Generator().manual_seed(0), ends)
+    after = with_bits_changed(before, ends, torch.Generator().manual_seed(0))
     assert int(after.min()) >= int(before.min()) and int(after.max()) <= int(before.max())
     is_changed = after != before
     assert 0.1 < float(is_changed.float().mean()) < 0.4
