@@ -23,7 +23,7 @@ _SPECIAL = ("blank", "ignore_index")
 
 
 class SpecialNumbers:
-    """What a reference takes for something else of the inputs as they are given."""
+    """The numbers of inputs that a reference takes for something else, beside those of inputs as they are given."""
 
     def __init__(self, reference: Reference, given: Tensors) -> None:
         """Look at nothing yet; `given` are inputs as `get_inputs` draws them."""

@@ -24,7 +24,7 @@ _WHOLE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """What the chains of a tensor follow: a dimension, the ends of their range, and which ways they may lead."""
+    """The dimension that a tensor's chains follow, the ends of their range, and which ways they may lead."""
 
     axis: int
     ends: Ends
