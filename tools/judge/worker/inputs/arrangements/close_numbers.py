@@ -13,7 +13,7 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.values.structure import are_distinct, range_within_signs
+from ridgeline.tools.judge.worker.inputs.values.structure import are_distinct, range_without_sentinels
 
 _WIDE = 1 << 16
 """Numbers of a wide range, at least."""
@@ -46,7 +46,7 @@ def _is_drawn(tensor: torch.Tensor, form: InputForm) -> bool:
 
 
 def _span(tensor: torch.Tensor) -> int:
-    low, high = range_within_signs(tensor) or (0, 0)
+    low, high = range_without_sentinels(tensor) or (0, 0)
     return high - low + 1
 
 
@@ -55,7 +55,7 @@ def with_close_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torc
 
     A line is along the longest dimension. Equal numbers stay equal, and others stay different within a line.
     """
-    low, high = range_within_signs(tensor) or (0, 0)
+    low, high = range_without_sentinels(tensor) or (0, 0)
     axis = _long_axis(tensor)
     lines = tensor.movedim(axis, -1)
     if high - low <= _FURTHEST * lines.shape[-1]:

@@ -154,8 +154,8 @@ def lift_whole(view: torch.Tensor, generator: torch.Generator, *, ends: tuple[in
     """Bring whole numbers near their smallest, and others near their largest, in places of every run of rows, in place.
 
     These are a run of columns or a comb. Numbers stay within their range, so that labels, pixels and indices remain such; what
-    lies beyond it, and may stand for something else, stays.
-    Two of each row stay as they are: in a row of one number alone the rounding of a mean would decide.
+    lies beyond it, a sentinel say, stays. Two of each row stay as they are: in a row of one number alone the rounding of a
+    mean would decide.
     """
     count, width = view.shape[:-1].numel(), view.shape[-1]
     flat = view.reshape(count, width)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.inputs.values.structure import range_within_signs
+from ridgeline.tools.judge.worker.inputs.values.structure import range_without_sentinels
 
 REACH = 64
 """Of a range: how far a number lies from its place's share, and so the fewest places along which any share is less."""
@@ -25,8 +25,8 @@ Ends = tuple[int, int]
 
 
 def ranges_of(tensors: Mapping[int, torch.Tensor]) -> dict[int, Ends]:
-    """Return the ends of each tensor of whole numbers that has a dimension: see `range_within_signs`."""
-    return {i: ends for i, t in tensors.items() if (ends := range_within_signs(t)) and t.dim()}
+    """Return the ends of each tensor of whole numbers that has a dimension: see `range_without_sentinels`."""
+    return {i: ends for i, t in tensors.items() if (ends := range_without_sentinels(t)) and t.dim()}
 
 
 def links_of(first: Tensors, ranges: Mapping[int, Ends]) -> dict[int, Ends]:

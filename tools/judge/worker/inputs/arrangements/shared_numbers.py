@@ -19,7 +19,7 @@ from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import (
 )
 from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.values.structure import is_mask, range_within_signs
+from ridgeline.tools.judge.worker.inputs.values.structure import is_mask, range_without_sentinels
 
 _SHARED = (1 / 4, 1 / 2)
 """Share of a row's places that hold numbers of other inputs."""
@@ -47,7 +47,9 @@ def sources_of_numbers(
     """
     given = _by_key(inputs, parameters)
     ranges = {
-        key: ends for key, t in given.items() if t.numel() > 1 and not is_mask(t) and (ends := range_within_signs(t))
+        key: ends
+        for key, t in given.items()
+        if t.numel() > 1 and not is_mask(t) and (ends := range_without_sentinels(t))
     }
     holding = {i for i in free if i in ranges and _may_hold_others(inputs[i], forms[i])}
 
@@ -100,7 +102,7 @@ def with_shared_numbers(
     is_any_named = any(isinstance(source, str) for i in chosen for source in sources[i])
     given = _by_key(tuple(changed), parameters() if is_any_named else {})
     for i in sorted({*chosen, *close}):
-        ends = range_within_signs(inputs[i]) or (0, 0)
+        ends = range_without_sentinels(inputs[i]) or (0, 0)
         for source in sources[i] if i in chosen else ():
             part, is_close = len(sources[i]), i in close
             changed[i] = _with_numbers_of(changed[i], given[source], generator, ends, part=part, is_close=is_close)

@@ -8,6 +8,7 @@ _STRUCTURE = 0.2  # this share of exact zeros is no accident
 _LOOKED_AT = 256
 _LEAST_ORDERED = 3  # a row of two is always in some order
 _FEWEST_NUMBERS = 4  # of which one may be apart
+_MOST_COUNTED = 1 << 20  # of a larger tensor every so many'th: all are sorted
 _FAR_APART = 8  # times the largest other gap: of hundreds of even draws no gap is so wide beside the others
 _FAR_MORE_OFTEN = 8  # times as often as the number in the middle of the counts
 
@@ -106,15 +107,16 @@ def range_of_whole(tensor: torch.Tensor) -> tuple[int, int] | None:
     return int(low), int(high)
 
 
-def range_within_signs(tensor: torch.Tensor) -> tuple[int, int] | None:
-    """Return the range of whole numbers without an end that stands for something else; None of anything else.
+def range_without_sentinels(tensor: torch.Tensor) -> tuple[int, int] | None:
+    """Return the range of whole numbers without a sentinel at either end; None of anything else.
 
     Such are -100 for a label that does not count, and the largest number for a place that is empty: a reference that
-    replaces it takes any number beyond the others, which no kernel need.
+    replaces a sentinel takes any number beyond the others, which no kernel need.
     """
     if (ends := range_of_whole(tensor)) is None:
         return None
-    numbers, counts = torch.unique(tensor.long(), return_counts=True)
+    some = tensor.flatten()[:: tensor.numel() // _MOST_COUNTED + 1].long()
+    numbers, counts = torch.unique(torch.cat([some, some.new_tensor(ends)]), return_counts=True)
     if numbers.numel() < _FEWEST_NUMBERS:
         return ends
     gaps = numbers.double().diff()

@@ -11,7 +11,7 @@ from tests.tools.judge.worker.made import Made, made
 
 from ridgeline.tools.judge.worker.inputs.arrangements.lifts import apart, blocked
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
-from ridgeline.tools.judge.worker.inputs.values.structure import range_within_signs
+from ridgeline.tools.judge.worker.inputs.values.structure import range_without_sentinels
 from ridgeline.tools.records.trial_names import APART, NOMINAL
 
 BLOCKED = "blocked"
@@ -195,22 +195,22 @@ def test_inputs_without_groups_have_no_such_trial() -> None:
     assert APART not in made("x, i", "torch.randn(512), torch.randint(512, (9,))", "return x[i]").domain.names
 
 
-SIGNS = {
+SENTINELS = {
     "labels that do not count": (4000, "0.2", -100),
     "few labels, and pixels without one": (21, "0.1", 255),
     "empty places": (2048, "0.3", 2**31 - 1),
 }
 
 
-@pytest.mark.parametrize("case", SIGNS)
-def test_no_number_lies_between_the_others_and_one_that_stands_for_something_else(case: str) -> None:
-    count, share, sign = SIGNS[case]
-    draw = f"torch.where(torch.rand(64, 32) < {share}, {sign}, torch.randint(0, {count}, (64, 32)))"
+@pytest.mark.parametrize("case", SENTINELS)
+def test_no_number_lies_between_the_others_and_a_sentinel(case: str) -> None:
+    count, share, sentinel = SENTINELS[case]
+    draw = f"torch.where(torch.rand(64, 32) < {share}, {sentinel}, torch.randint(0, {count}, (64, 32)))"
     found = made("x, y", f"{draw}, torch.randn(64, 32)", "return y * (x != x.max()) + x.clamp(0, 20)")
     for seed in range(6):
         for numbers in lifted(found, seed):
             inside = (numbers >= 0) & (numbers < count)
-            assert bool((inside | (numbers == sign)).all()) and bool((numbers == sign).any())
+            assert bool((inside | (numbers == sentinel)).all()) and bool((numbers == sentinel).any())
 
 
 @pytest.mark.parametrize(
@@ -221,4 +221,4 @@ def test_a_range_without_such_numbers_is_whole(draw: str) -> None:
     for seed in range(20):
         torch.manual_seed(seed)
         numbers = eval(draw)
-        assert range_within_signs(numbers) == (int(numbers.min()), int(numbers.max()))
+        assert range_without_sentinels(numbers) == (int(numbers.min()), int(numbers.max()))
