@@ -23,7 +23,7 @@ from ridgeline.tools.judge.worker.domain.arguments.near_one import settle_power
 from ridgeline.tools.judge.worker.domain.arguments.other_inputs import OtherInputs
 from ridgeline.tools.judge.worker.domain.arguments.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.domain.arguments.scalars import other_scalar, taken_scalars
-from ridgeline.tools.judge.worker.domain.arguments.special_numbers import SpecialNumbers
+from ridgeline.tools.judge.worker.domain.arguments.special_numbers import gain_meaning
 from ridgeline.tools.judge.worker.domain.below_rounding import objection_below_rounding
 from ridgeline.tools.judge.worker.domain.objections import CONSTANT, Known
 from ridgeline.tools.judge.worker.domain.sign_trials import SignTrials, objection_to_signs
@@ -162,9 +162,15 @@ class Domain:
             takes=lambda inputs, what: (
                 what not in self._fatal_attempts and self._tried(what, lambda: self._takes_inputs(inputs))
             ),
-            special=SpecialNumbers(self._reference, self._source.given(GIVEN)),
+            gain_meaning=lambda label, what: (
+                what not in self._fatal_attempts and self._tried(what, lambda: self._gain_meaning(label))
+            ),
         )
         self.not_varied |= inputs.settle()
+
+    def _gain_meaning(self, label: str) -> bool:
+        with self._book.usual_parameters():
+            return gain_meaning(self._reference, self._source.given(label), self._source.nominal(label))
 
     def _objection_to(self, trial: str, what: str) -> str:
         return self._try_unless_lost(what, lambda: self.objection(trial))

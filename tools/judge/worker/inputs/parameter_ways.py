@@ -23,7 +23,7 @@ from ridgeline.tools.judge.worker.inputs.values.structure import (
     is_binary,
     mirrored,
     order_of,
-    range_of_whole,
+    range_without_sentinels,
 )
 from ridgeline.tools.judge.worker.inputs.values.transforms import random_index, scaled_at, with_one_slice
 from ridgeline.tools.judge.worker.inputs.variation import (
@@ -135,7 +135,7 @@ def _ways_of_whole(tensor: torch.Tensor) -> tuple[ParameterWay, ...]:
         ways = (functools.partial(_often_crowded, way=ways[0]), *ways)
     change = with_two_exchanged if is_permuted else with_one_slice
     found = tuple(ParameterWay(draw=way, with_slice=change, with_element=change) for way in ways)
-    ends = None if is_permuted else range_of_whole(tensor)
+    ends = None if is_permuted else range_without_sentinels(tensor)
     chain = chain_of(tensor, ends) if found and ends is not None else None
     return found if chain is None else (_at_times_a_chain(found[0], functools.partial(chained, chain=chain)), *found)
 

@@ -22,6 +22,7 @@ from ridgeline.tools.judge.worker.inputs.values.structure import (
     is_symmetric,
     mirrored,
     row_axis,
+    with_sentinels_of,
 )
 from ridgeline.tools.judge.worker.inputs.values.symmetry import may_be_definite, scaled_in_pairs, with_secret_pairs
 from ridgeline.tools.judge.worker.inputs.values.transforms import few_or_many
@@ -223,7 +224,8 @@ def lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> to
     """Return whole numbers between `low` and the tensor's: a smaller index or length is still valid."""
     room = tensor.long() - low
     drawn = torch.rand(tensor.shape, generator=generator, device=generator.device, dtype=torch.float64)
-    return _with_one((low + (drawn * (room + 1)).long().clamp_max(room)).to(tensor.dtype), low, generator)
+    changed = with_sentinels_of(tensor, (low + (drawn * (room + 1)).long().clamp_max(room)).to(tensor.dtype))
+    return _with_one(changed, low, generator)
 
 
 def some_lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> torch.Tensor:
@@ -235,4 +237,4 @@ def some_lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) 
 def _lowered_by_one(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return whole numbers about half of which are one less, none below the smallest."""
     is_less = (uniform(tensor.shape, generator) < 1 / 2) & (tensor > tensor.min())
-    return tensor - is_less.to(tensor.dtype)
+    return with_sentinels_of(tensor, tensor - is_less.to(tensor.dtype))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.domain.arguments.special_numbers import SpecialNumbers
 from ridgeline.tools.judge.worker.domain.objections import (
     AS_DRAWN,
     CONSTANT,
@@ -24,6 +23,8 @@ _TOGETHER, _TOGETHER_AGAIN = "other inputs", "other inputs, each accepted alone"
 
 Takes = Callable[[Tensors, str], bool]
 """Returns whether the reference takes inputs; the second argument names what is tried."""
+GainMeaning = Callable[[str, str], bool]
+"""Returns whether numbers of a draw stand for something else that do not as given; by its label, and what is tried."""
 
 
 class OtherInputs:
@@ -37,16 +38,16 @@ class OtherInputs:
         *,
         objection: Objection,
         takes: Takes,
-        special: SpecialNumbers,
+        gain_meaning: GainMeaning,
     ) -> None:
-        """Try nothing yet; `names` are the inputs'."""
+        """Try nothing yet; `names` are the inputs', `gain_meaning` says whether numbers of a draw stand for something else."""
         self._source = source
         self._ways = source.ways
         self._book = book
         self._names = names
         self._objection = objection
         self._takes = takes
-        self._special = special
+        self._gain_meaning = gain_meaning
         self._kept: dict[str, str] = {}
         self._refusals: dict[int, str] = {}
 
@@ -89,7 +90,8 @@ class OtherInputs:
         return [self._objection(trial, what) for trial in _FIRST_VARIED]
 
     def _objection_to_meaning(self, what: str) -> str:
-        return OTHER_MEANING if self._special.are_new(self._source.nominal(f"{what}, drawn")) else ""
+        is_whole = any(self._ways.forms[i].is_whole for i in self._ways.varied)
+        return OTHER_MEANING if is_whole and self._gain_meaning(f"{what}, drawn", what) else ""
 
     def _objection_to_draws(self, what: str) -> str:
         draws = (self._source.nominal(f"{what}, draw {i}") for i in range(MORE_DRAWS))

@@ -18,32 +18,20 @@ from ridgeline.tools.judge.worker.reference import Reference
 
 _WRAPPING = frozenset({"index", "_unsafe_index", "index_put", "_index_put_impl", "_unsafe_index_put", "take", "put"})
 """Operations that count an index below 0 from the end; the others refuse it."""
-_SPECIAL = ("blank", "ignore_index")
-"""Arguments of operations that name such a number."""
+_SPECIAL = {"blank": "targets", "ignore_index": "target"}
+"""Arguments of operations that name such a number, and those in which it stands for something else."""
 
 
-class SpecialNumbers:
-    """The numbers of inputs that a reference takes for something else, beside those of inputs as they are given."""
+def gain_meaning(reference: Reference, given: Tensors, changed: Tensors) -> bool:
+    """Return whether an operation takes numbers of the changed inputs for something else, and none of the given ones."""
+    return not _found(reference, changed) <= _found(reference, given)
 
-    def __init__(self, reference: Reference, given: Tensors) -> None:
-        """Look at nothing yet; `given` are inputs as `get_inputs` draws them."""
-        self._reference = reference
-        self._given = given
-        self._usual: frozenset[str] | None = None
 
-    def are_new(self, inputs: Tensors) -> bool:
-        """Return whether anything is taken for something else of these inputs of which nothing is as they are given."""
-        if all(each.is_floating_point() or each.is_complex() or each.dtype == torch.bool for each in inputs):
-            return False
-        if self._usual is None:
-            self._usual = self._found(self._given)
-        return not self._found(inputs) <= self._usual
-
-    def _found(self, inputs: Tensors) -> frozenset[str]:
-        try:
-            return frozenset(noticed(lambda: self._reference.run(inputs), _Special()).found)
-        except ProblemError:  # it refuses them, or an operation takes no look
-            return frozenset()
+def _found(reference: Reference, inputs: Tensors) -> frozenset[str]:
+    try:
+        return frozenset(noticed(lambda: reference.run(inputs), _Special()).found)
+    except ProblemError:  # it refuses them, or an operation takes no look
+        return frozenset()
 
 
 class _Special(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there
@@ -55,19 +43,17 @@ class _Special(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, given = operation_name(func), named_arguments(func, args, kwargs)
-        if name.rstrip("_") in _WRAPPING and any(
-            bool((i < 0).any()) for i in _whole(given.get("indices", given.get("index")))
-        ):
+        indices = _whole(given.get("indices", given.get("index"))) if name.rstrip("_") in _WRAPPING else []
+        if any(bool((each < 0).any()) for each in indices):
             self.found.add(f"{name}, below 0")
         for argument in func._schema.arguments:
             if argument.name in _SPECIAL:
                 number = given.get(argument.name, argument.default_value)
-                if any(bool((each == number).any()) for each in _whole(given)):
+                if any(bool((each == number).any()) for each in _whole(given.get(_SPECIAL[argument.name]))):
                     self.found.add(f"{name}, {argument.name}")
         return func(*args, **(kwargs or {}))
 
 
 def _whole(values: Any) -> list[torch.Tensor]:
     """Return the tensors of whole numbers among values."""
-    found = tensors_in(values)
-    return [t for t in found if not t.is_floating_point() and not t.is_complex() and t.dtype != torch.bool]
+    return [t for t in tensors_in(values) if not (t.is_floating_point() or t.is_complex() or t.dtype == torch.bool)]

@@ -86,7 +86,8 @@ def is_given_up(output: torch.Tensor, want: Expected, errors: Errors, *, far: fl
         return errors.overall > _MOST_OTHERS
     if errors.overall <= far:
         return False
-    return n_draws > _DRAWS_FOR_FEW or share_beyond(output, want, far * want.rms) > _MOST_OTHERS
+    is_late = n_draws >= _DRAWS_FOR_FEW or math.isinf(errors.overall)
+    return is_late or share_beyond(output, want, far * want.rms) > _MOST_OTHERS
 
 
 def _excused_by_sums(ways: _Ways) -> Iterator[torch.Tensor]:

@@ -112,7 +112,8 @@ def _ends_of_quotients(
 
 def share_beyond(output: torch.Tensor, expected: Expected, size: float) -> float:
     """Return the share of an output's elements that are off by more than a size, or by no number."""
-    counts = [int((~((got - want).abs() <= size)).sum()) for _, got, want, _ in _chunks(output, expected)]
+    chunks = ((got, want) for _, got, want, _ in _chunks(output, expected))
+    counts = [int(((got != want) & ~((got - want).abs() <= size)).sum()) for got, want in chunks]
     return sum(counts) / max(output.numel(), 1)
 
 

@@ -18,7 +18,7 @@ _OWN = 7 / 8
 """Of the places along a dimension: numbers of a narrower range, on both sides of their places, may name other places."""
 _LONGEST = 8192
 """Links of a chain, at most: a plain walk along it rounds at each of them."""
-_WHOLE = 4
+_FEWEST_FOR_BOTH_WAYS = 4
 """Rows, where half are chains: of fewer each chain leads down at first and then up, of as many each one way alone."""
 
 
@@ -66,25 +66,30 @@ def with_links(
     for i in sorted(chains):
         groups[inputs[i].dtype, inputs[i].shape].append(i)
     for members in groups.values():
-        start = int(torch.randint(len(members), (), generator=generator, device=generator.device))
-        for turn, i in enumerate(members):
-            changed[i] = chained(changed[i], generator, chain=chains[i], turn=(start + turn) % len(members))
+        start = int(torch.randint(4 * len(members), (), generator=generator, device=generator.device))
+        for turn, i in enumerate(members, start):
+            changed[i] = chained(changed[i], generator, chain=chains[i], turn=turn, n_members=len(members))
     return tuple(changed)
 
 
-def chained(tensor: torch.Tensor, generator: torch.Generator, *, chain: Chain, turn: int = 0) -> torch.Tensor:
-    """Return whole numbers every second row of which is a chain, from a secret one on; a single row where the turn is even."""
+def chained(
+    tensor: torch.Tensor, generator: torch.Generator, *, chain: Chain, turn: int | None = None, n_members: int = 1
+) -> torch.Tensor:
+    """Return whole numbers every second row of which is a chain: which ones, the turn says, None for a secret one.
+
+    A single row is a chain in one of so many turns as its form has members.
+    """
     (low, high), axis = chain.ends, chain.axis
     rows = tensor.movedim(axis, -1)
     n_rows, count = rows.numel() // rows.shape[-1], rows.shape[-1]
     drawn = torch.rand(2, generator=generator, device=generator.device, dtype=torch.float64).tolist()
-    turns = (
-        torch.arange(n_rows, device=tensor.device).view(*rows.shape[:-1], 1) + turn + (n_rows > 1) * int(4 * drawn[0])
-    )
+    first = int(4 * drawn[0]) if turn is None else turn
+    turns = torch.arange(n_rows, device=tensor.device).view(*rows.shape[:-1], 1)
+    turns += first if n_rows > 1 else int(first % n_members != 0)
     places = torch.arange(count, device=tensor.device)
     down = torch.where(places % _LONGEST == 0, low, places - 1)
     up = torch.where(places % _LONGEST == _LONGEST - 1, high, places + 1)
-    is_down = turns % 4 < 2 if n_rows >= _WHOLE else places < count * drawn[1]
+    is_down = turns % 4 < 2 if n_rows >= _FEWEST_FOR_BOTH_WAYS else places < count * drawn[1]
     if not (chain.leads_down and chain.leads_up):
         is_down = torch.full_like(places, chain.leads_down, dtype=torch.bool)
     links = torch.where(is_down, down, up).clamp(low, high).to(tensor.dtype)

@@ -17,10 +17,9 @@ from ridgeline.tools.judge.worker.inputs.values.structure import are_distinct, r
 
 _WIDE = 1 << 16
 """Numbers of a wide range, at least."""
-_PLACES = 2
-"""Times the longest dimension of any argument: numbers of a range no wider than that may be its places."""
 _FURTHEST = 3
-"""Of a number from the next one, where all are close."""
+"""Of a number from the next one, where all are close. A range of no more times the longest dimension of any argument may name
+places."""
 _WHOLLY = 1 / 2
 """Share of the lines all of whose numbers are close; of each other one a share of its own is."""
 _NEAR_ONES = 3
@@ -34,7 +33,7 @@ def may_be_close(inputs: Tensors, forms: Sequence[InputForm], free: Collection[i
 
     `longest` is how many places any of these has.
     """
-    least = max(_WIDE, _PLACES * longest + 1)
+    least = max(_WIDE, _FURTHEST * longest + 2)
     return tuple(i for i in free if _is_drawn(inputs[i], forms[i]) and _span(inputs[i]) >= least)
 
 
@@ -53,7 +52,8 @@ def _span(tensor: torch.Tensor) -> int:
 def with_close_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return whole numbers of which many lines are close to one another, in the order that they have.
 
-    A line is along the longest dimension. Equal numbers stay equal, and others stay different within a line.
+    A line is along the longest dimension. Numbers that are close keep their order, equal ones among them stay equal, and
+    different ones of a line stay different.
     """
     low, high = range_without_sentinels(tensor) or (0, 0)
     axis = _long_axis(tensor)
@@ -86,7 +86,8 @@ def with_bits_changed(tensor: torch.Tensor, ends: Ends, generator: torch.Generat
         place = torch.div(places, stride, rounding_mode="floor") % size
         others = flat[places + ((place + distance) % size - place) * stride]
         numbers, is_within = one_bit_apart(others, ends, generator)
-        flat[places] = torch.where(is_within, numbers, flat[places])
+        own = flat[places]
+        flat[places] = torch.where(is_within & (own >= ends[0]) & (own <= ends[1]), numbers, own)
     return flat.view(tensor.shape)
 
 

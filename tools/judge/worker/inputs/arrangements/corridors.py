@@ -18,7 +18,7 @@ from ridgeline.tools.judge.worker.inputs.arrangements.pictures import (
     shape_of_pictures,
 )
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.values.structure import is_symmetric, range_of_whole
+from ridgeline.tools.judge.worker.inputs.values.structure import is_symmetric, range_of_whole, range_without_sentinels
 
 _WIDEST = 3
 """Places that a corridor is wide, at most; walls are one place thick."""
@@ -44,7 +44,7 @@ def _are_whole(tensor: torch.Tensor, form: InputForm) -> bool:
 
 
 def _have_few_values(tensor: torch.Tensor) -> bool:
-    ends = range_of_whole(tensor)
+    ends = range_without_sentinels(tensor)
     return ends is not None and 0 < ends[1] - ends[0] < _MOST_LABELS
 
 
@@ -66,7 +66,7 @@ def with_corridors(inputs: Tensors, generator: torch.Generator, *, chosen: Colle
 
 def _with_ends(tensor: torch.Tensor, is_set: torch.Tensor) -> torch.Tensor:
     """Return a mask, or the largest whole number where it is set and the smallest elsewhere."""
-    ends = range_of_whole(tensor)
+    ends = range_without_sentinels(tensor)
     if ends is None or ends[0] == ends[1]:
         return is_set.to(tensor.dtype)
     low, high = (torch.tensor(end, dtype=tensor.dtype, device=tensor.device) for end in ends)

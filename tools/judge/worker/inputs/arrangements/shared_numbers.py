@@ -131,7 +131,7 @@ def _with_numbers_of(
         drawn = torch.rand(own.shape, generator=generator, device=generator.device)
         numbers = torch.where(is_within & (drawn < _BUT_FOR_A_BIT), others, numbers)
     low, high = ends
-    is_shared &= (numbers >= low) & (numbers <= high)
+    is_shared &= (numbers >= low) & (numbers <= high) & (own >= low) & (own <= high)
     return torch.where(is_shared, numbers.to(tensor.dtype), own).view(tensor.shape)
 
 

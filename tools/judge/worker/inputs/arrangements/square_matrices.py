@@ -14,7 +14,12 @@ import math
 import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
-from ridgeline.tools.judge.worker.inputs.values.structure import has_structural_zeros, is_symmetric, range_of_whole
+from ridgeline.tools.judge.worker.inputs.values.structure import (
+    has_structural_zeros,
+    is_symmetric,
+    range_without_sentinels,
+    with_sentinels_of,
+)
 
 _LEAST_BLOCK = 4
 """Of matrices beside each other in one, the fewest rows or columns."""
@@ -148,13 +153,15 @@ def _whole_with_band(tensor: torch.Tensor, size: int, *, is_high: bool) -> torch
 
 def _ends_of(tensor: torch.Tensor) -> tuple[int, int] | None:
     """Return the range of whole numbers, None where differences within it are beyond int64."""
-    ends = range_of_whole(tensor)
+    ends = range_without_sentinels(tensor)
     return ends if ends and ends[1] - ends[0] <= torch.iinfo(torch.int64).max else None
 
 
 def _brought_near(tensor: torch.Tensor, end: int, size: int) -> torch.Tensor:
     """Return whole numbers with their distances from one of them divided by `size`."""
-    return (end + torch.div(tensor.long() - end, size, rounding_mode="trunc")).to(tensor.dtype)
+    return with_sentinels_of(
+        tensor, (end + torch.div(tensor.long() - end, size, rounding_mode="trunc")).to(tensor.dtype)
+    )
 
 
 def _is_of_one_sign(tensor: torch.Tensor, mean: float) -> bool:

@@ -8,7 +8,7 @@ _STRUCTURE = 0.2  # this share of exact zeros is no accident
 _LOOKED_AT = 256
 _LEAST_ORDERED = 3  # a row of two is always in some order
 _FEWEST_NUMBERS = 4  # of which one may be apart
-_MOST_COUNTED = 1 << 20  # of a larger tensor every so many'th: all are sorted
+_MOST_COUNTED = 1 << 20  # of a larger tensor's: they are sorted
 _FAR_APART = 8  # times the largest other gap: of hundreds of even draws no gap is so wide beside the others
 _FAR_MORE_OFTEN = 8  # times as often as the number in the middle of the counts
 
@@ -115,17 +115,37 @@ def range_without_sentinels(tensor: torch.Tensor) -> tuple[int, int] | None:
     """
     if (ends := range_of_whole(tensor)) is None:
         return None
-    some = tensor.flatten()[:: tensor.numel() // _MOST_COUNTED + 1].long()
-    numbers, counts = torch.unique(torch.cat([some, some.new_tensor(ends)]), return_counts=True)
-    if numbers.numel() < _FEWEST_NUMBERS:
-        return ends
-    gaps = numbers.double().diff()
-    usual_count = float(counts.double().median())
-    low = _is_apart(gaps[0], gaps[1:], float(counts[0]) / usual_count)
-    high = _is_apart(gaps[-1], gaps[:-1], float(counts[-1]) / usual_count)
-    return int(numbers[1 if low else 0]), int(numbers[-2 if high else -1])
+    low, high = (_without_sentinel(tensor, end) for end in ends)
+    return low, high
 
 
-def _is_apart(gap: torch.Tensor, others: torch.Tensor, times_as_often: float) -> bool:
-    """Return whether a number at an end, with this gap beside it, is apart from the others, or drawn far more often."""
-    return bool(gap > _FAR_APART * others.max()) or bool(gap > 1 and times_as_often > _FAR_MORE_OFTEN)
+def _without_sentinel(tensor: torch.Tensor, end: int) -> int:
+    """Return an end of whole numbers, or the next one where that is a sentinel: apart from others, or drawn far more often."""
+    whole = tensor.flatten().long()
+    others = whole[whole != end]
+    some = others if others.numel() <= _MOST_COUNTED else others[_some_places(others)]
+    numbers, counts = torch.unique(some, return_counts=True)
+    if numbers.numel() < _FEWEST_NUMBERS - 1:
+        return end
+    low, high = range_of_whole(others) or (end, end)
+    after = low if end < low else high
+    gap, widest = abs(float(after) - end), float(numbers.double().diff().max())
+    usual = float(counts.double().median()) * others.numel() / some.numel()
+    is_far, is_frequent = (
+        gap > _FAR_APART * widest,
+        gap > 1 and whole.numel() - others.numel() > _FAR_MORE_OFTEN * usual,
+    )
+    return after if is_far or is_frequent else end
+
+
+def _some_places(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the same random places of a large tensor each time: a stride would stay within a column."""
+    generator = torch.Generator(tensor.device).manual_seed(0)
+    return torch.randint(tensor.numel(), (_MOST_COUNTED,), generator=generator, device=tensor.device)
+
+
+def with_sentinels_of(tensor: torch.Tensor, changed: torch.Tensor) -> torch.Tensor:
+    """Return changed whole numbers of a tensor whose sentinels are as they were."""
+    if (ends := range_without_sentinels(tensor)) is None:
+        return changed
+    return torch.where((tensor < ends[0]) | (tensor > ends[1]), tensor, changed)

@@ -42,3 +42,19 @@ def test_what_is_an_index_like_any_other_is_tried(inputs: str, body: tuple[str, 
     found = made("x, y", inputs, *body)
     assert OTHER_MEANING not in found.domain.not_varied.values()
     assert min(int(found.source.nominal(f"seed {seed}")[1].min()) for seed in range(6)) == 0
+
+
+@pytest.mark.parametrize(
+    ("inputs", "body"),
+    [
+        ("torch.randn(64, 9), torch.randint(0, 64, (40,))", "return x[y - 1] * 2"),
+        (
+            "torch.randn(8, 9), torch.where(torch.rand(8) < 0.1, -100, torch.randint(9, (8,)))",
+            "return nn.functional.cross_entropy(x, y, reduction='none')",
+        ),
+    ],
+)
+def test_what_only_some_draws_have_as_given_is_no_new_meaning_under_any_secret(inputs: str, body: str) -> None:
+    for secret in range(12):
+        found = made("x, y", inputs, body, secret=b"%d" % secret)
+        assert OTHER_MEANING not in found.domain.not_varied.values()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import Made, made, made_of
 
-from ridgeline.tools.judge.worker.inputs.arrangements.chains import chain_of, chained
+from ridgeline.tools.judge.worker.inputs.arrangements.chains import Chain, chain_of, chained, with_links
 from ridgeline.tools.records.trial_names import APART
 
 PARENTS = "(torch.rand(8, 512) * torch.arange(512)).long()"
@@ -129,6 +129,15 @@ def test_of_two_inputs_of_one_form_one_alone_is_a_chain_in_a_row() -> None:
     source, target = links(found, 1), links(found, 2)
     away = (source - target).abs()
     assert int(torch.minimum(away, 512 - away).max()) <= 9 and int((source != target).sum()) > 256
+
+
+def test_of_two_inputs_of_one_form_a_row_is_a_chain_in_one_of_them() -> None:
+    chain = Chain(axis=-1, ends=(0, 511), leads_down=True, leads_up=True)
+    drawn = tuple(torch.randint(512, (8, 512)) for _ in range(2))
+    for seed in range(16):
+        both = with_links(drawn, torch.Generator().manual_seed(seed), near={}, chains={0: chain, 1: chain})
+        is_chain = [(changed != before).any(-1) for changed, before in zip(both, drawn, strict=True)]
+        assert bool((is_chain[0] ^ is_chain[1]).all())
 
 
 def test_chains_that_the_reference_refuses_are_named_and_its_numbers_near() -> None:

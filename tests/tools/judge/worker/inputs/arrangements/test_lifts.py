@@ -222,3 +222,21 @@ def test_a_range_without_such_numbers_is_whole(draw: str) -> None:
         torch.manual_seed(seed)
         numbers = eval(draw)
         assert range_without_sentinels(numbers) == (int(numbers.min()), int(numbers.max()))
+
+
+def test_a_large_tensor_is_not_told_by_one_of_its_columns_and_its_ends_are_its_own() -> None:
+    numbers = torch.randint(50_000, (400_000, 8))
+    numbers[:, 0] = torch.randint(6, (400_000,))
+    numbers[3, 5], numbers[5, 3] = 0, 49_999
+    assert range_without_sentinels(numbers) == (0, 49_999)
+    numbers[torch.rand(numbers.shape) < 0.1] = -100
+    assert range_without_sentinels(numbers) == (0, 49_999)
+
+
+@pytest.mark.parametrize("trial", ["nominal_0", BLOCKED, "banded", "corridor"])
+@pytest.mark.parametrize("count", [20, 4000])
+def test_no_trial_has_a_number_between_labels_and_a_sentinel(trial: str, count: int) -> None:
+    draw = f"torch.where(torch.rand(4, 64, 64) < 0.2, -100, torch.randint(1, {count}, (4, 64, 64)))"
+    found = made("x, y", f"torch.randn(4, 64, 64), {draw}", "return x.cumsum(-1) * (y % 7 + 1) + y.clamp(0, 20)")
+    numbers = found.book.contents.of(trial)[0][1] if trial in found.domain.names else torch.tensor(-100)
+    assert bool(((numbers == -100) | ((numbers >= 0) & (numbers < count))).all())
