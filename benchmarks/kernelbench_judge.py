@@ -17,11 +17,10 @@ import torch
 
 from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.messages import Load
+from ridgeline.tools.judge.process import LOAD_LIMIT_S
 from ridgeline.tools.judge.worker.__main__ import failure
 from ridgeline.tools.judge.worker.judge import Judge
 from ridgeline.tools.machine.lifeline import end_with_parent
-
-LIMIT_S = 120.0
 
 
 def load(request: Load) -> dict[str, Any]:
@@ -48,7 +47,7 @@ def forked(request: Load) -> dict[str, Any]:
         os.write(writing, json.dumps(load(request)).encode())
         os._exit(0)
     os.close(writing)
-    until, text = time.monotonic() + LIMIT_S, b""
+    until, text = time.monotonic() + LOAD_LIMIT_S, b""
     while select.select([reading], [], [], max(0.0, until - time.monotonic()))[0]:
         chunk = os.read(reading, 1 << 16)
         if not chunk:
