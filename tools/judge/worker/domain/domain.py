@@ -141,6 +141,10 @@ class Domain:
     def _try_unless_lost(self, what: str, attempt: Callable[[], str]) -> str:
         return Known.LOST if what in self._fatal_attempts else self._tried(what, attempt)
 
+    def _holds(self, what: str, attempt: Callable[[], bool]) -> bool:
+        """Return what an attempt finds, False where it lost an earlier judge its GPU."""
+        return what not in self._fatal_attempts and self._tried(what, attempt)
+
     def _is_read(self, name: str) -> bool:
         """Return whether the output depends on a tensor that keeps its values: a count of batches has no part in it."""
         what = f"is {name} read"
@@ -159,12 +163,8 @@ class Domain:
             self._book,
             self._reference.input_names,
             objection=self._objection_to,
-            takes=lambda inputs, what: (
-                what not in self._fatal_attempts and self._tried(what, lambda: self._takes_inputs(inputs))
-            ),
-            gain_meaning=lambda label, what: (
-                what not in self._fatal_attempts and self._tried(what, lambda: self._gain_meaning(label))
-            ),
+            takes=lambda inputs, what: self._holds(what, lambda: self._takes_inputs(inputs)),
+            gain_meaning=lambda label, what: self._holds(what, lambda: self._gain_meaning(label)),
         )
         self.not_varied |= inputs.settle()
 
@@ -185,13 +185,13 @@ class Domain:
 
     def _settle_mixtures(self) -> None:
         """Give every timed set a draw of its own where the reference refuses mixtures (of definite matrices, say)."""
-        if _MIXTURES in self._fatal_attempts:
+        if not self._holds(_MIXTURES, self._takes_mixture):
             self._source.draw_each_set()
-            return
+
+    def _takes_mixture(self) -> bool:
         views = tuple(torch.empty_like(view) for view in self._memory.inputs[0])
         self._source.fill("mixture", self._memory.n_sets).write(0, views)
-        if not self._tried(_MIXTURES, lambda: self._takes_inputs(views)):
-            self._source.draw_each_set()
+        return self._takes_inputs(views)
 
     def _takes_inputs(self, inputs: Tensors) -> bool:
         with self._book.usual_parameters():
@@ -246,7 +246,7 @@ class Domain:
 
     def _refuses_scalars(self, scalars: tuple[Scalar, ...], what: str) -> bool:
         self._note_scalars(scalars)
-        return what in self._fatal_attempts or bool(self._tried(what, lambda: self.objection(SCALARS)))
+        return not self._holds(what, lambda: not self.objection(SCALARS))
 
     def _note_scalars(self, scalars: tuple[Scalar, ...]) -> None:
         """Let the trial of scalars have these, or no others than the given."""

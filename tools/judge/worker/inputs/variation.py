@@ -1,7 +1,8 @@
 """Other values for the inputs that `get_inputs` always gives alike, tables, masks, lengths, zeros, and for drawn masks.
 
 A kernel has to compute from these inputs too. Other values stay within what such an input may hold: between its
-smallest and its largest value, in its order, with its zeros and its symmetry, and no index above the one in its place.
+smallest and its largest value, in its order, with its zeros and its symmetry, and, but for chains, no index above the one in
+its place.
 Running the reference shows whether it takes them.
 """
 

@@ -68,15 +68,14 @@ class OtherInputs:
 
     def _refuses_together(self, what: str) -> bool:
         """Return whether the reference refuses the inputs as they are changed now, all at once."""
-        return bool(self._ways.varied) and bool(any(self._objections(what)) or self._objection_to_meaning(what))
+        return bool(self._ways.varied and self._objection_to_varied(what))
 
     def _settle_input(self, index: int) -> None:
         count = 0
         while index in self._ways.varied:
             what = f"other {self._names[index]}, way {count}"
             with self._ways.varying_only(index):
-                objection = next(filter(None, self._objections(what)), "") or self._objection_to_meaning(what)
-                objection = objection or self._objection_to_draws(what)
+                objection = self._objection_to_varied(what) or self._objection_to_draws(what)
                 self._book.forget(*_FIRST_VARIED)
             if not objection:
                 return
@@ -86,8 +85,10 @@ class OtherInputs:
             if index not in self._ways.varied:
                 self._leave(index, objection)
 
-    def _objections(self, what: str) -> list[str]:
-        return [self._objection(trial, what) for trial in _FIRST_VARIED]
+    def _objection_to_varied(self, what: str) -> str:
+        """Return why the inputs as they are changed now are refused, "" where they are not."""
+        objections = [self._objection(trial, what) for trial in _FIRST_VARIED]
+        return next(filter(None, objections), "") or self._objection_to_meaning(what)
 
     def _objection_to_meaning(self, what: str) -> str:
         is_whole = any(self._ways.forms[i].is_whole for i in self._ways.varied)

@@ -33,7 +33,7 @@ _ENOUGH_CHOICES = 2
 """Choices of which as many steps hold, after which no other is looked at: a draw takes one, and each judge has its own."""
 _LIMIT_S = 2.0
 """Time for one trial's choices; after it those count that were looked at so far, two at least."""
-_MUCH_LARGER = (64.0, 8.0)
+_LARGEST_FIRST = (64.0, 8.0)
 """A further size that is looked at, the first that gives numbers: a limit may lie anywhere below the trials' largest."""
 _NOTHING = "other sizes of it alone add to the output, or scale it"
 
@@ -92,7 +92,7 @@ class UnevenChoices:
         one, two, three = (self._outputs(share, times) for times in (1.0, 2.0, 3.0))
         if not all(map(_are_in_a_line, one, two, three)):
             return ""
-        for times in _MUCH_LARGER:
+        for times in _LARGEST_FIRST:
             with contextlib.suppress(ProblemError):  # nothing is told by what the reference refuses
                 if are_finite(other := self._outputs(share, times)):
                     goes_on = functools.partial(_goes_on, times=times)

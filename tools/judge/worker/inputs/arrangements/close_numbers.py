@@ -13,7 +13,7 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.values.structure import are_distinct, range_without_sentinels
+from ridgeline.tools.judge.worker.inputs.values.structure import are_distinct, is_within, range_without_sentinels
 
 _WIDE = 1 << 16
 """Numbers of a wide range, at least."""
@@ -67,7 +67,7 @@ def with_close_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torc
     above = torch.empty_like(ordered).scatter_(-1, order, steps.cumsum(-1).to(ordered.dtype))
     begins = lines[..., :1].clamp(low, high - _FURTHEST * lines.shape[-1])
     share, places = (torch.rand(t.shape, generator=generator, device=generator.device) for t in (begins, lines))
-    is_close = (places < share / _WHOLLY) & (lines >= low) & (lines <= high)
+    is_close = (places < share / _WHOLLY) & is_within(lines, (low, high))
     return torch.where(is_close, begins + above, lines).movedim(-1, axis).contiguous()
 
 
@@ -85,9 +85,9 @@ def with_bits_changed(tensor: torch.Tensor, ends: Ends, generator: torch.Generat
         places = (turns == turn).nonzero().flatten()
         place = torch.div(places, stride, rounding_mode="floor") % size
         others = flat[places + ((place + distance) % size - place) * stride]
-        numbers, is_within = one_bit_apart(others, ends, generator)
+        numbers, stay_within = one_bit_apart(others, ends, generator)
         own = flat[places]
-        flat[places] = torch.where(is_within & (own >= ends[0]) & (own <= ends[1]), numbers, own)
+        flat[places] = torch.where(stay_within & is_within(own, ends), numbers, own)
     return flat.view(tensor.shape)
 
 
@@ -96,10 +96,9 @@ def one_bit_apart(numbers: torch.Tensor, ends: Ends, generator: torch.Generator)
 
     It is one of the bits in which numbers of that range differ.
     """
-    low, high = ends
-    bits = torch.tensor(_bits_between(low, high), dtype=numbers.dtype, device=numbers.device)
+    bits = torch.tensor(_bits_between(*ends), dtype=numbers.dtype, device=numbers.device)
     changed = numbers ^ bits[torch.randint(len(bits), numbers.shape, generator=generator, device=generator.device)]
-    return changed, torch.stack([(each >= low) & (each <= high) for each in (numbers, changed)]).all(0)
+    return changed, is_within(numbers, ends) & is_within(changed, ends)
 
 
 def _bits_between(low: int, high: int) -> list[int]:

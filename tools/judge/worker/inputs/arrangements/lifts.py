@@ -12,7 +12,12 @@ from itertools import pairwise
 import torch
 
 from ridgeline.tools.judge.worker.inputs.arrangements.mask_links import links_in_groups
-from ridgeline.tools.judge.worker.inputs.values.structure import has_structural_zeros, is_binary, is_symmetric
+from ridgeline.tools.judge.worker.inputs.values.structure import (
+    has_structural_zeros,
+    is_binary,
+    is_symmetric,
+    is_within,
+)
 from ridgeline.tools.judge.worker.inputs.values.symmetry import along_a_line
 from ridgeline.tools.judge.worker.inputs.values.transforms import rms_of, two_places
 
@@ -168,7 +173,7 @@ def lift_whole(view: torch.Tensor, generator: torch.Generator, *, ends: tuple[in
             part = flat[first:end, _run_or_comb(width, int(width * draw()), draw)]
             whole = part.long()
             near = bound - torch.div(bound - whole, _NEAR, rounding_mode="trunc")
-            part.copy_(torch.where((whole < ends[0]) | (whole > ends[1]), whole, near).to(part.dtype))
+            part.copy_(torch.where(is_within(whole, ends), near, whole).to(part.dtype))
     flat.scatter_(-1, kept, numbers)
     if flat.data_ptr() != view.data_ptr():
         view.copy_(flat.view(view.shape))

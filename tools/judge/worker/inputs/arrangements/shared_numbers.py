@@ -19,7 +19,7 @@ from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import (
 )
 from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.values.structure import is_mask, range_without_sentinels
+from ridgeline.tools.judge.worker.inputs.values.structure import is_mask, is_within, range_without_sentinels
 
 _SHARED = (1 / 4, 1 / 2)
 """Share of a row's places that hold numbers of other inputs."""
@@ -77,9 +77,7 @@ def _width_and_place(key: int | str, ranges: Mapping[int | str, tuple[int, int]]
 
 
 def _has_any_within(tensor: torch.Tensor, ends: tuple[int, int]) -> bool:
-    low, high = ends
-    numbers = tensor.long()
-    return low < high and bool(((numbers >= low) & (numbers <= high)).any())
+    return ends[0] < ends[1] and bool(is_within(tensor.long(), ends).any())
 
 
 def with_shared_numbers(
@@ -127,11 +125,10 @@ def _with_numbers_of(
     columns = tensor.shape[-1] if tensor.shape[-1] == source.shape[-1] else 0
     numbers, is_shared = _drawn(own.shape, other, generator, part, columns)
     if is_close:
-        others, is_within = one_bit_apart(numbers, ends, generator)
+        others, stay_within = one_bit_apart(numbers, ends, generator)
         drawn = torch.rand(own.shape, generator=generator, device=generator.device)
-        numbers = torch.where(is_within & (drawn < _BUT_FOR_A_BIT), others, numbers)
-    low, high = ends
-    is_shared &= (numbers >= low) & (numbers <= high) & (own >= low) & (own <= high)
+        numbers = torch.where(stay_within & (drawn < _BUT_FOR_A_BIT), others, numbers)
+    is_shared &= is_within(numbers, ends) & is_within(own, ends)
     return torch.where(is_shared, numbers.to(tensor.dtype), own).view(tensor.shape)
 
 

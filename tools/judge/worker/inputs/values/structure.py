@@ -7,7 +7,7 @@ import torch
 _STRUCTURE = 0.2  # this share of exact zeros is no accident
 _LOOKED_AT = 256
 _LEAST_ORDERED = 3  # a row of two is always in some order
-_FEWEST_NUMBERS = 4  # of which one may be apart
+_FEWEST_OTHERS = 3  # different numbers beside one that may be apart
 _MOST_COUNTED = 1 << 20  # of a larger tensor's: they are sorted
 _FAR_APART = 8  # times the largest other gap: of hundreds of even draws no gap is so wide beside the others
 _FAR_MORE_OFTEN = 8  # times as often as the number in the middle of the counts
@@ -125,7 +125,7 @@ def _without_sentinel(tensor: torch.Tensor, end: int) -> int:
     others = whole[whole != end]
     some = others if others.numel() <= _MOST_COUNTED else others[_some_places(others)]
     numbers, counts = torch.unique(some, return_counts=True)
-    if numbers.numel() < _FEWEST_NUMBERS - 1:
+    if numbers.numel() < _FEWEST_OTHERS:
         return end
     low, high = range_of_whole(others) or (end, end)
     after = low if end < low else high
@@ -148,4 +148,10 @@ def with_sentinels_of(tensor: torch.Tensor, changed: torch.Tensor) -> torch.Tens
     """Return changed whole numbers of a tensor whose sentinels are as they were."""
     if (ends := range_without_sentinels(tensor)) is None:
         return changed
-    return torch.where((tensor < ends[0]) | (tensor > ends[1]), tensor, changed)
+    return torch.where(is_within(tensor, ends), changed, tensor)
+
+
+def is_within(tensor: torch.Tensor, ends: tuple[int, int]) -> torch.Tensor:
+    """Return which numbers are neither below the first nor above the second end."""
+    low, high = ends
+    return (tensor >= low) & (tensor <= high)
