@@ -41,7 +41,7 @@ from ridgeline.tools.records.finding import faults_of
 from ridgeline.tools.records.results import BELIEVED_FROM, QUARANTINE_ABOVE, Comparison, Timing
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
 
-LAUNCH_BOUND_MS = 0.05
+LAUNCH_BOUND_MS = 0.1
 NO_COST = LoopCost()
 
 
