@@ -124,7 +124,7 @@ def compare_sides(
         for i, (each, collect) in enumerate(zip((first, second), collects, strict=True))
     )
     warm_up(one, other, settings)
-    run = AlternatingRun(one, other, settings)
+    run = AlternatingRun(one, other, replace(settings, rule=settings.rule.without_giving_up()))
     run.alternate()
     run.expect_even()
     run.expect_fresh()

@@ -25,6 +25,7 @@ from ridgeline.tools.measure.coverage import Coverage
 from ridgeline.tools.measure.request_cost import LoopCost
 from ridgeline.tools.measure.sides import CandidateSide, Side
 from ridgeline.tools.measure.statistics import percentile
+from ridgeline.tools.measure.trial_scalars import scalars_of
 from ridgeline.tools.records.trial_names import trial_of_kind
 from ridgeline.tools.runner.loop_time import LoopTime
 
@@ -277,13 +278,8 @@ class TimedCandidate(TimedSide):
         Raises:
             RunnerFailure: it died, hung or broke the protocol.
         """
-        scalars = self.judge.problem.scalars.get(self.trial) if self.trial else None
-        if scalars is None:
+        with scalars_of(self.trial, self.judge.problem, self._give):
             yield
-            return
-        self._give(scalars)
-        yield
-        self._give(self.judge.problem.description.signature.given_scalars)
 
     def _give(self, scalars: Sequence[float]) -> None:
         self.side.cont()

@@ -8,10 +8,9 @@ only where all agree. docs/judge.md gives each check's reason.
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from ridgeline.tools.build.interfaces import BUILDS, entry_declaration
@@ -22,6 +21,7 @@ from ridgeline.tools.judge.replies import Graded, Missing, Same, Touched
 from ridgeline.tools.machine.process_use import thread_count
 from ridgeline.tools.measure.behind_the_clock import late_threads, work_when_verified
 from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again, trial_words
+from ridgeline.tools.measure.trial_scalars import scalars_of
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import FRESH_SECRETS, NEAR_LIMIT, REPEAT_LIMIT, asked_of, loosest
@@ -130,7 +130,7 @@ class Verification:
             RunnerFailure: it died; a sanitizer's finding is the reason.
         """
         for name in self._judge.problem.trials:
-            with self._scalars_of(name):
+            with scalars_of(name, self._judge.problem, self._runner.set_scalars):
                 self._judge.ask(Prepare(trial=name, set_index=self._set, nan=False, is_examined=False))
                 self._call()
         return Verdict(status=Status.OK)
@@ -177,19 +177,8 @@ class Verification:
         return max((factor_of(trial) for trial in self._trials), default=0.0)
 
     def _both_runs(self, name: str) -> Finding | None:
-        with self._scalars_of(name):
+        with scalars_of(name, self._judge.problem, self._runner.set_scalars):
             return self._first_run(name) or self._second_run(name)
-
-    @contextlib.contextmanager
-    def _scalars_of(self, name: str) -> Iterator[None]:
-        """Let the candidate have a trial's scalars meanwhile."""
-        scalars = self._judge.problem.scalars.get(name)
-        if scalars is None:
-            yield
-            return
-        self._runner.set_scalars(scalars)
-        yield
-        self._runner.set_scalars(self._judge.problem.description.signature.given_scalars)
 
     def _set_of(self, name: str) -> int:
         """Return the set that a trial uses."""
@@ -208,8 +197,7 @@ class Verification:
         found = self._examine(name)
         if isinstance(found, Graded) and found.trial.passed:
             self._trials.append(found.trial)
-            if found.measured is not None:  # as of every trial that passed
-                self._classes.append(found.measured)
+            self._note_class(found)
             return None
         behind = self._background_work()
         if behind is not None:
@@ -217,6 +205,10 @@ class Verification:
         if isinstance(found, Finding):
             return found
         return explain_grade(found, self._tolerance, varies=self._varies())
+
+    def _note_class(self, found: Graded) -> None:
+        if found.measured is not None:  # as of every run that passed
+            self._classes.append(found.measured)
 
     def _varies(self) -> bool:
         """Say whether another call on the same inputs gives other values; a call that fails changes no verdict."""
@@ -249,8 +241,7 @@ class Verification:
             if not trial.passed:
                 reason += f" The second one: {explain_grade(found.graded, self._tolerance).reason}"
             return Finding(code=ReasonCode.NONDETERMINISTIC, reason=reason)
-        if found.graded.measured is not None:  # as of every run that passed
-            self._classes.append(found.graded.measured)
+        self._note_class(found.graded)
         if Label.NONDETERMINISTIC not in self._labels:
             self._labels.append(Label.NONDETERMINISTIC)
         return None
@@ -266,6 +257,10 @@ class Verification:
         found = self._examine(name)
         if isinstance(found, Graded):
             if found.trial.passed:
+                self._note_class(found)
+                at = next(i for i, trial in enumerate(self._trials) if trial.name == name)
+                first = self._trials[at]
+                self._trials[at] = replace(first, nearest=nearest_limit(first.nearest, found.trial.nearest))
                 return self._look_at_threads()
             found = explain_grade(found, self._tolerance)
         return replace(found, reason=f"right for its first calls only: {found.reason}")

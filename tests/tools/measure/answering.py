@@ -17,7 +17,7 @@ class Answering:
 
     def __init__(self, n_sets: int) -> None:
         self.n_sets = n_sets
-        self.problem = SimpleNamespace(n_sets=n_sets, timed_kinds=())
+        self.problem = SimpleNamespace(n_sets=n_sets, timed_kinds=(), scalars={})
 
     def ask(self, request: Request[Any]) -> Any:
         return getattr(self, operation(type(request)))(request)

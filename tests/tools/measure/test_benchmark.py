@@ -110,7 +110,9 @@ def test_dawdling_in_every_third_block_gains_nothing(start, judge) -> None:
 @pytest.mark.parametrize("work", [20, 30, 45, 65, 95])
 def test_a_kernel_is_launch_bound_below_a_tenth_of_a_millisecond(start, tmp_path, work) -> None:
     small = FileJudge(tmp_path / "small", n_sets=96, elements=1 << 10)
-    timing = time_candidate(start(work=work, of=small), start(work=work, of=small), small, settings=SETTINGS, floor=None)
+    timing = time_candidate(
+        start(work=work, of=small), start(work=work, of=small), small, settings=SETTINGS, floor=None
+    )
     assert timing.status is Status.OK, timing.reason
     assert (Label.LAUNCH_BOUND in timing.labels) is (timing.median_ms < 0.1), timing.median_ms
 

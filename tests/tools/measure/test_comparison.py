@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,6 +52,12 @@ def test_comparison_of_two_candidates_says_which_is_faster(start, judge) -> None
     assert comparison.ratio > 1.5
     assert comparison.ratio_ci95[0] > 1
     assert comparison.first_ms > comparison.second_ms
+
+
+def test_a_comparison_gives_up_on_neither_kernel(start, judge) -> None:
+    rule = replace(SETTINGS.rule, smallest=10, largest=10, give_up_below=0.8)
+    comparison = compare_sides(start(work=4), start(work=24), judge, settings=replace(SETTINGS, rule=rule))
+    assert comparison.ratio < 0.8 and comparison.blocks == 10
 
 
 class KeepingSide:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -96,6 +96,8 @@ class IdleRunner:
 
     def expect_silence(self) -> None: ...
 
+    def set_scalars(self, _values: Sequence[float]) -> None: ...
+
     def cont(self) -> None: ...
 
     def stop(self) -> None: ...
@@ -162,6 +164,28 @@ def test_a_difference_between_two_runs_beyond_half_of_the_gate_is_judged_again()
     verdict = judged(JudgeByFactor([0.1], difference=1.2))
     assert verdict.reason_code is ReasonCode.NONDETERMINISTIC
     assert "differ by 1.2e-05, gate 1e-05" in verdict.reason
+
+
+def test_a_late_run_nearer_to_a_limit_and_of_another_class_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "_LATE_TRIALS", ("nominal_1",))
+
+    class LooserLate(JudgeByFactor):
+        seen = 0
+
+        def examine(self, request: Examine) -> Graded:
+            graded = super().examine(request)
+            self.seen += request.trial == "nominal_1"
+            if self.draw or request.trial != "nominal_1" or self.seen < 2:
+                return graded
+            use = LimitUse(measure=Measure.ROW, figure=0.7 * 4e-5, limit=4e-5)
+            return replace(graded, trial=replace(graded.trial, nearest=use), measured=PrecisionClass.TF32)
+
+    verdict = judged(LooserLate([0.1]))
+    assert (verdict.status, verdict.precision_class, verdict.margin) == (
+        Status.OK, PrecisionClass.TF32, pytest.approx(0.7))  # fmt: skip
+    assert verdict.draws == 1 + FRESH_SECRETS
+    nearest = verdict.nearest_trial
+    assert nearest is not None and (nearest.name, nearest.draw) == ("nominal_1", 0)
 
 
 def test_a_certificate_draws_its_own_secrets_and_three_more_near_a_limit() -> None:

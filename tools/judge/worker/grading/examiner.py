@@ -265,7 +265,7 @@ class Examiner:
         return replace(
             graded,
             output=self.names[index],
-            stale=self._earlier_trial_of_output(case, grade.errors.overall),
+            stale=self._earlier_trial_of_output(case, outputs, grade.errors.overall),
             non_finite=difference.non_finite,
             worst=worst,
             wrong_integers=difference.wrong_integers,
@@ -286,14 +286,14 @@ class Examiner:
             error_map=map_errors(output, want, 0.0, lost.places),
         )
 
-    def _earlier_trial_of_output(self, case: Case, own_error: float) -> str:
+    def _earlier_trial_of_output(self, case: Case, outputs: Tensors, own_error: float) -> str:
         """Return the earlier trial whose output this is, nearer to that than to its own; "" for none."""
         for name in self._trials:
             if name == case.name:
                 break
             earlier = self._book.case(name)
-            found = [compare(o, e).errors.overall for o, e in zip(self._snapshot, earlier.expected, strict=True)]
-            if self._snapshot and max(found) < min(_STALE, own_error):
+            found = [compare(o, e).errors.overall for o, e in zip(outputs, earlier.expected, strict=True)]
+            if max(found) < min(_STALE, own_error):
                 return name
         return ""
 

@@ -103,7 +103,7 @@ class TrialContents:
         if name in changes.uneven:
             share, part = min(changes.uneven[name], key=self._turn_of)
             drawn, by = (self._source.nominal(name), self.parameters(name)), self._source.sizes[name] ** part
-            return self.times(drawn, share, by if name == UNEVEN[0] else 1 / by)
+            return scaled(drawn, share, by if name == UNEVEN[0] else 1 / by)
         if name in BETWEEN:
             return self.changed(name, name, self._source.sizes[name])
         if name == FAR_CHOICES and changes.far:
@@ -153,14 +153,6 @@ class TrialContents:
     def _turn_of(self, choice: tuple[Share, float]) -> float:
         """Return a secret number, the same in both trials of UNEVEN: what is larger in one is smaller in the other."""
         return self._source.rng(f"{UNEVEN[0]}:{choice[0]}").random()
-
-    def times(self, drawn: Drawn, chosen: Share, factor: float) -> Drawn:
-        """Return the contents, the chosen arguments' times a factor."""
-        inputs, parameters = drawn
-        return (
-            tuple(t * factor if i in chosen else t for i, t in enumerate(inputs)),
-            {n: t * factor if n in chosen else t for n, t in parameters.items()},
-        )
 
     def with_others(self, base: str, chosen: tuple[ArgumentKey, ...], label: str) -> Drawn:
         """Return the contents of the trial `base`, with another draw's in place of the chosen arguments'."""
@@ -236,3 +228,12 @@ class TrialContents:
         if name == LARGE_VECTORS:
             return weights.with_large_vectors(label, _LARGEST * self._source.sizes[name])
         return self.parameters(NOMINAL[1] if name in TWEAKED else label)
+
+
+def scaled(drawn: Drawn, chosen: Share, factor: float) -> Drawn:
+    """Return the contents, the chosen arguments' times a factor."""
+    inputs, parameters = drawn
+    return (
+        tuple(t * factor if i in chosen else t for i, t in enumerate(inputs)),
+        {n: t * factor if n in chosen else t for n, t in parameters.items()},
+    )

@@ -98,6 +98,15 @@ def test_a_second_run_of_other_bits_is_different() -> None:
     assert isinstance(found, Different) and found.graded.trial.passed
 
 
+def test_a_second_run_that_gives_an_earlier_trials_output_says_so() -> None:
+    bench = Bench(BODIES["numbers"], ("nominal_1", TRIAL))
+    bench.first_run()
+    bench.examiner.poison(0, nan=False)
+    bench.memory.outputs[0][0].copy_(bench.book.case("nominal_1").expected[0].values)
+    found = bench.examiner.examine_repeat(TRIAL, 0)
+    assert isinstance(found, Different) and found.graded.stale == "nominal_1"
+
+
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_a_timed_output_with_an_element_left_out_fails(body: str) -> None:
     bench = Bench(body)

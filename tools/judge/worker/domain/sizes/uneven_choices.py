@@ -21,6 +21,7 @@ from ridgeline.tools.judge.worker.grading.cases.case import are_finite
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.trial_changes import Share
+from ridgeline.tools.judge.worker.inputs.trial_contents import scaled
 from ridgeline.tools.judge.worker.own_time import OwnTime
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import NOMINAL, UNEVEN
@@ -101,7 +102,7 @@ class UnevenChoices:
 
     def _outputs(self, share: Share, times: float) -> Tensors:
         contents = self._book.contents
-        inputs, parameters = contents.times(contents.at_hand(NOMINAL[0]), share, times)
+        inputs, parameters = scaled(contents.at_hand(NOMINAL[0]), share, times)
         self._book.place_parameters(parameters)
         return tuple(output.clone() for output in self._reference.run(inputs))
 

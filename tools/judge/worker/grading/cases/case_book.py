@@ -82,6 +82,7 @@ class CaseBook:
         self._held_bytes = held_bytes
         self._aside_bytes = budget_bytes if aside_bytes is None else aside_bytes
         self._kept: dict[str, Case] = {}
+        self._aside: dict[str, Case] = {}  # those that were kept, while another secret is drawn from
         self._held: dict[str, Case] = {}  # one at most
         self.made = MadeOutputs(held_bytes)
         self._own: dict[str, dict[PrecisionClass, EachErrors | None]] = {}
@@ -139,8 +140,9 @@ class CaseBook:
         self.made.room_bytes = self._held_bytes
 
     def free(self) -> None:
-        """Free every case; what is known of their errors stays."""
+        """Free every case, of another secret too; what is known of their errors stays."""
         self._kept.clear()
+        self._aside.clear()
         self.let_go()
 
     def forget(self, *names: str) -> None:
@@ -154,8 +156,9 @@ class CaseBook:
             self._fits.pop(name, None)
 
     def forget_all(self) -> None:
-        """Drop every case and the classes' errors: another secret is drawn from."""
-        self.free()
+        """Drop every case and the classes' errors, but those set aside: another secret is drawn from."""
+        self._kept.clear()
+        self.let_go()
         self.forget_errors()
 
     def set_aside(self) -> Callable[[], None]:
@@ -165,11 +168,12 @@ class CaseBook:
         """
         if self._kept_bytes > self._aside_bytes:
             self._kept.clear()
-        kept, own, sums, whole, fits = self._kept, self._own, self._sums, self._whole, self._fits
+        self._aside, own, sums, whole, fits = self._kept, self._own, self._sums, self._whole, self._fits
 
         def take_back() -> None:
             self.let_go()
-            self._kept, self._own, self._sums, self._whole, self._fits = kept, own, sums, whole, fits
+            self._kept, self._aside = self._aside, {}
+            self._own, self._sums, self._whole, self._fits = own, sums, whole, fits
 
         self.let_go()
         self._kept, self._own, self._sums, self._whole, self._fits = {}, {}, {}, dict(whole), {}

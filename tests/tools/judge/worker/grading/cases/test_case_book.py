@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 import torch
 from tests.tools.judge.worker.made import SOURCE, made
@@ -122,3 +125,16 @@ def test_cases_come_back_after_another_secret_or_are_made_again_where_they_leave
     take_back()
     assert (book.case("shifted") is first) is (aside_bytes is None)
     assert torch.equal(book.case("shifted").inputs[0], first.inputs[0])
+
+
+def test_cases_set_aside_are_freed_with_the_others() -> None:
+    book = made("x", "torch.randn(8, 32)", "return 2 * x").book
+    held = weakref.ref(book.case("shifted").expected[0].values)
+    take_back = book.set_aside()
+    book.forget_all()
+    assert held() is not None, "another secret is drawn from while they are aside"
+    book.free()
+    gc.collect()
+    assert held() is None
+    take_back()
+    assert torch.isfinite(book.case("shifted").expected[0].values).all()
