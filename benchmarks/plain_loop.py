@@ -157,7 +157,8 @@ def compare(rows: int, cols: int, mode: ReferenceMode, device: Device, repeats: 
             turns, settings = [], replace(TimingSettings.for_purpose(Purpose.SEARCH, device.kind), rule=RULE)
             for _ in range(repeats):
                 (call_s,), (other_s,) = loop.loop(LOOP_S), other.loop(LOOP_S)
-                turns.append((time_alone(side, judge, settings=settings)[0], 1e3 * call_s, 1e3 * other_s))
+                judge_ms = 1e3 * median(time_alone(side, judge, settings=settings).values)
+                turns.append((judge_ms, 1e3 * call_s, 1e3 * other_s))
                 judge.stop()  # its threads take no core from the loop
         finally:
             loop.close()

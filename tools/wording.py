@@ -124,6 +124,15 @@ def stored_words(stored_on: str | None) -> str:
     return f"stored, measured on {stored_on}" if stored_on else "stored"
 
 
+BUSY_TIMES = "measured while other programs took cores"
+
+
+def baseline_note(entry: Mapping[str, Any]) -> str:
+    """Return what a reader must know of a time of PyTorch's, an entry of result.json: when it was measured, and beside what."""
+    notes = (stored_words(entry.get("stored_on")), BUSY_TIMES if entry.get("was_busy") else "")
+    return "; ".join(filter(None, notes))
+
+
 def in_brackets(words: str) -> str:
     """Return words in brackets behind what they are about; "" of none."""
     return f" ({words})" if words else ""

@@ -68,7 +68,7 @@ from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies, failures_of
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.wording import stored_words
+from ridgeline.tools.wording import baseline_note
 
 
 def render_report(
@@ -242,7 +242,7 @@ def _baseline_rows(best: BestKernel | None, entries: list[dict[str, Any]]) -> li
     return [
         entry
         | {"label": mode_words(entry["name"]), "speedup": over.get(entry["name"])}
-        | {"stored": stored_words(entry.get("stored_on"))}
+        | {"stored": baseline_note(entry)}
         for entry in entries
     ]
 

@@ -52,7 +52,7 @@ logger = logger_of(__name__)
 BASELINES_VERSION = 2
 """Part of the cached files' names: raise it when baselines are measured differently."""
 EAGER_KEPT_S = 3600.0
-"""Seconds for which eager's time on the disk holds (measuring it takes about 5 s), and another mode's failure."""
+"""Seconds for which eager's time on the disk holds (it takes about 5 s), another mode's failure, and a busy machine's time."""
 COMPILE_LIMIT_S = 300.0
 """torch.compile takes 20 to 60 s a mode on 2 cores. A mode that needs longer than this limit counts as failed."""
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "convolution")
@@ -87,10 +87,10 @@ def measure_baselines(
 ) -> Baselines:
     """Return PyTorch's times and the floor for a problem; `start_judge` starts a fresh judge with it loaded.
 
-    Entries on disk for this reference, device, torch and host compiler are not measured again, with two exceptions after
-    an hour: eager, since a machine's speed changes and every other mode is a ratio to it, and a mode that failed, since
-    what it lacked may be there by now. `again` measures everything but what failed within the hour. `eager_only` leaves
-    every other mode `pending`.
+    Entries on disk for this reference, device, torch and host compiler are not measured again, with three exceptions after
+    an hour: eager, since a machine's speed changes and every other mode is a ratio to it; a mode that failed, since what
+    it lacked may be there by now; and one measured beside other programs, which slow eager and it unequally. `again`
+    measures everything but what failed within the hour. `eager_only` leaves every other mode `pending`.
 
     Raises:
         ProblemError: the reference cannot be judged.
@@ -220,26 +220,26 @@ def _time_mode(judge: JudgeProcess, mode: ReferenceMode, settings: TimingSetting
         raise EngineError(f"{mode}: its output fits no precision class (relative error {ready.rel_error:.3g})")
     side = ReferenceInJudge(judge, mode)
     if eager is None or eager.median_ms is None:
-        median_ms, p10_ms, p90_ms, samples = within_domain(judge, lambda: time_alone(side, judge, settings=settings))
+        timing, unit_ms = within_domain(judge, lambda: time_alone(side, judge, settings=settings)), 1e3
     else:
-        other = ReferenceInJudge(judge)
-        ratios = within_domain(judge, lambda: time_relative(side, other, judge, settings=settings))
-        median_ms, p10_ms, p90_ms = (eager.median_ms * percentile(ratios, p) for p in (50, 10, 90))
-        samples = len(ratios)
+        other, unit_ms = ReferenceInJudge(judge), eager.median_ms
+        timing = within_domain(judge, lambda: time_relative(side, other, judge, settings=settings))
+    median_ms, p10_ms, p90_ms = (unit_ms * percentile(timing.values, p) for p in (50, 10, 90))
     return Baseline(
         name=mode,
         precision_class=ready.measured,
         median_ms=median_ms,
         p10_ms=p10_ms,
         p90_ms=p90_ms,
-        samples=samples,
+        samples=len(timing.values),
         rel_error=ready.rel_error,
+        was_busy=timing.was_busy,
     )
 
 
 def _is_due(known: Baseline, path: Path, eager: Baseline | None) -> bool:
-    """Say whether a kept entry is to be measured anew: eager and failures, after an hour."""
-    return (eager is None or known.median_ms is None) and is_older(path, EAGER_KEPT_S)
+    """Say whether a kept entry is to be measured anew: eager, failures and what a busy machine measured, after an hour."""
+    return (eager is None or known.median_ms is None or known.was_busy) and is_older(path, EAGER_KEPT_S)
 
 
 def _read(path: Path, eager: Baseline | None) -> Baseline | None:

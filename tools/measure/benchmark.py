@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
 
 from ridgeline.tools.judge.process import JudgeProcess
@@ -43,6 +43,14 @@ from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
 
 LAUNCH_BOUND_MS = 0.1
 NO_COST = LoopCost()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustedTiming:
+    """The times of PyTorch's own blocks, and whether other programs took cores meanwhile."""
+
+    values: tuple[float, ...]  # seconds per call, or ratios to another side's
+    was_busy: bool
 
 
 def time_candidate(
@@ -150,7 +158,7 @@ def compare_sides(
 
 def time_relative(
     side: ReferenceSide, reference: ReferenceSide, judge: JudgeProcess, *, settings: TimingSettings
-) -> list[float]:
+) -> TrustedTiming:
     """Return time / reference's time of every pair of blocks; both sides are trusted modes of the reference."""
     ours, theirs = (_trusted(each, judge) for each in (side, reference))
     warm_up(ours, theirs, settings)
@@ -160,13 +168,12 @@ def time_relative(
     run.alternate()
     for each in (side, reference):
         each.cont()
-    return [a / b for a, b in zip(ours.per_call_s(), theirs.per_call_s(), strict=True)]
+    ratios = (a / b for a, b in zip(ours.per_call_s(), theirs.per_call_s(), strict=True))
+    return TrustedTiming(values=tuple(ratios), was_busy=ours.has_waited() or theirs.has_waited())
 
 
-def time_alone(
-    side: ReferenceSide, judge: JudgeProcess, *, settings: TimingSettings
-) -> tuple[float, float, float, int]:
-    """Return (median_ms, p10_ms, p90_ms, samples) of one trusted side: a baseline."""
+def time_alone(side: ReferenceSide, judge: JudgeProcess, *, settings: TimingSettings) -> TrustedTiming:
+    """Return the seconds per call of every block of one trusted side: a baseline."""
     timed = _trusted(side, judge)
     timed.renew()
     timed.warm_up(settings.warm_up)
@@ -181,7 +188,7 @@ def time_alone(
         low, high = median_interval(times)
         measured = PairedRatio(ratio=median(times), ci95=(low, high), pairs=len(times))
         if settings.rule.without_giving_up().is_done(measured, time.perf_counter() - started):
-            return median(times) * 1e3, percentile(times, 10) * 1e3, percentile(times, 90) * 1e3, len(times)
+            return TrustedTiming(values=tuple(times), was_busy=timed.has_waited())
 
 
 def _trusted(side: ReferenceSide, judge: JudgeProcess, observe: Callable[[], GpuState] = GpuState) -> TimedSide:

@@ -26,6 +26,7 @@ class Baseline(Record):
     rel_error: float | None = None
     error: str = ""
     was_killed: bool = False  # the judge or a compiler, from outside or by a crash: kept for the session alone
+    was_busy: bool = False  # other programs took cores while it was timed
     stored_on: str | None = field(
         default=None, compare=False
     )  # when a kept one was measured, "" unknown; None: just now

@@ -23,7 +23,15 @@ from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
-from ridgeline.tools.wording import in_users_words, is_open, margin_words, medians_words, near_one, whole_numbers_words
+from ridgeline.tools.wording import (
+    BUSY_TIMES,
+    in_users_words,
+    is_open,
+    margin_words,
+    medians_words,
+    near_one,
+    whole_numbers_words,
+)
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -106,7 +114,8 @@ def _over_best(line: dict[str, Any]) -> str:
         return ""
     ratios = over_each(line["speedup"], line["precision_class"], entries)
     named = [entry for entry in entries if math.isclose(ratios.get(entry["name"], 0.0), best)]
-    which = f" ({mode_words(named[0]['name'])} {named[0]['median_ms']:.3f} ms)" if named else ""
+    doubt = f"; {BUSY_TIMES}" if any(entry.get("was_busy") for entry in entries) else ""
+    which = f" ({mode_words(named[0]['name'])} {named[0]['median_ms']:.3f} ms{doubt})" if named else ""
     return f", {near_one(best)}x the fastest of PyTorch{which}"
 
 

@@ -57,7 +57,7 @@ from ridgeline.tools.records.baselines import Floor
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Profile
 from ridgeline.tools.records.vocabulary import RunState
-from ridgeline.tools.wording import counted, in_brackets, ratio_words, stored_words, usd_words
+from ridgeline.tools.wording import baseline_note, counted, in_brackets, ratio_words, usd_words
 
 WIDE = 100
 """Columns from which on a row holds a title of some 40 letters beside category, model and an error."""
@@ -251,7 +251,7 @@ def _print_winner(
 
 def _print_baselines(console: Console, shown: dict[str, Any], floor: Floor | None) -> None:
     times = [
-        f"{mode_words(b['name'])} {b['median_ms']:.3f} ms{in_brackets(stored_words(b['stored_on']))}"
+        f"{mode_words(b['name'])} {b['median_ms']:.3f} ms{in_brackets(baseline_note(b))}"
         for b in shown["baselines"]
         if b["median_ms"] is not None
     ]

@@ -16,6 +16,7 @@ from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.judge.replies import ModeReady
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.baselines import (
+    _is_due,
     _publish,
     _read,
     _time_mode,
@@ -115,6 +116,31 @@ def test_eager_is_timed_once_and_then_read_from_disk(problem, folder, start) -> 
     kept = measure_baselines(problem, start_judge=refuse, cache_dir=folder, compile_modes=(), settings=QUICK)
     written = time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
     assert (first.stored(), kept.stored()) == ({}, {"eager": written})
+
+
+def test_a_mode_timed_beside_other_programs_says_so_and_holds_for_an_hour(tmp_path) -> None:
+    eager = Baseline(name=ReferenceMode.EAGER, precision_class=PrecisionClass.FP32, median_ms=2.0)
+    compiled = replace(eager, name=ReferenceMode.COMPILE, median_ms=1.0)
+    path = tmp_path / "compile.json"
+    for was_busy in (False, True):
+        _publish(path, replace(compiled, was_busy=was_busy), eager)
+        kept = _read(path, eager)
+        assert kept is not None and kept.was_busy is was_busy
+        assert not _is_due(kept, path, eager)
+        os.utime(path, (time.time() - 3700,) * 2)
+        assert _is_due(kept, path, eager) is was_busy
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_what_threads_waited_for_cores_is_told_of_a_mode(problem, start, monkeypatch, share) -> None:
+    monkeypatch.setattr("ridgeline.tools.measure.timed_side.are_held_up", lambda blocks: bool(share and blocks))
+    judge = start()
+    try:
+        eager = _time_mode(judge, ReferenceMode.EAGER, QUICK, None)
+        assert eager.was_busy is bool(share)
+        assert _time_mode(judge, ReferenceMode.EAGER, QUICK, eager).was_busy is bool(share)
+    finally:
+        judge.close()
 
 
 def test_compile_that_hangs_becomes_an_entry_with_an_error(problem, folder, start, monkeypatch) -> None:

@@ -158,10 +158,10 @@ def test_sides_take_turns_and_the_reference_is_running_at_the_end(start, judge) 
     assert not reference.stopped
 
 
-def test_baseline_alone_reports_ordered_percentiles(start, judge) -> None:
-    median_ms, p10, p90, samples = time_alone(start(), judge, settings=SETTINGS)
-    assert 0 < p10 <= median_ms <= p90
-    assert samples >= 6
+def test_a_baseline_alone_has_a_time_of_every_block(start, judge) -> None:
+    timing = time_alone(start(), judge, settings=SETTINGS)
+    assert min(timing.values) > 0
+    assert len(timing.values) >= 6
 
 
 def test_every_purpose_has_settings_that_make_five_rounds() -> None:

@@ -91,6 +91,9 @@ def test_evaluate_names_pytorch_s_fastest_configuration_and_its_time() -> None:
     )
     line = evaluation_line("k.cpp", evaluation(RIGHT), baselines)
     assert ", 0.80x the fastest of PyTorch (max-autotune 0.800 ms), 1.0000 ms against" in describe(line)
+    beside = replace(baselines, entries=tuple(replace(each, was_busy=True) for each in baselines.entries))
+    said = describe(evaluation_line("k.cpp", evaluation(RIGHT), beside))
+    assert "(max-autotune 0.800 ms; measured while other programs took cores)" in said
     alone = evaluation_line("k.cpp", evaluation(RIGHT), replace(baselines, entries=baselines.entries[:1]))
     assert "fastest" not in describe(alone)
 
