@@ -18,6 +18,7 @@ import torch
 
 from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.arrangements.lifts import lift_blocks, lift_whole, may_be_apart, set_apart
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
@@ -109,7 +110,7 @@ class Traits:
     def of(cls, tensor: torch.Tensor, order: int) -> Self:
         """Return the traits of an input by one draw of it."""
         is_left = not tensor.is_floating_point() or tensor.numel() == 0 or tensor.dim() == 0
-        if is_left or not bool(torch.isfinite(tensor).all()) or is_binary(tensor):
+        if is_left or not is_finite(tensor) or is_binary(tensor):
             symmetric = is_symmetric(tensor)
             return cls(is_left=True, is_symmetric=symmetric, has_zeros=False, low=0, high=0, rms=0, order=order)
         return cls(

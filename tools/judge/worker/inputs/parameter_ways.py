@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.arrangements.chains import chain_of, chained
 from ridgeline.tools.judge.worker.inputs.values.orders import has_room, moved
 from ridgeline.tools.judge.worker.inputs.values.permutations import mixed_up, with_two_exchanged
@@ -121,7 +122,7 @@ def _is_whole(tensor: torch.Tensor) -> bool:
 
 def _may_be_random(tensor: torch.Tensor, *, is_buffer: bool) -> bool:
     """Return whether a tensor may take random values: not a mask of zeros and ones, nor one of infinities."""
-    return bool(torch.isfinite(tensor).all()) and not (is_buffer and is_binary(tensor))
+    return is_finite(tensor) and not (is_buffer and is_binary(tensor))
 
 
 def _ways_of_whole(tensor: torch.Tensor) -> tuple[ParameterWay, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.values.structure import is_binary, is_symmetric
 from ridgeline.tools.judge.worker.inputs.values.transforms import random_index
 from ridgeline.tools.judge.worker.inputs.variation import Way
@@ -20,7 +21,7 @@ _WHOLE_ROWS = 0.25
 
 def is_of_one_sign(tensor: torch.Tensor) -> bool:
     """Return whether no two values of a tensor differ in sign; not of zeros alone, a mask, infinities or integers."""
-    if not tensor.is_floating_point() or not tensor.numel() or not bool(torch.isfinite(tensor).all()):
+    if not tensor.is_floating_point() or not tensor.numel() or not is_finite(tensor):
         return False
     low, high = float(tensor.min()), float(tensor.max())
     return (low >= 0 or high <= 0) and (low, high) != (0, 0) and not is_binary(tensor)

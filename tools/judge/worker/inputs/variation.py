@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import torch
 
+from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.values.orders import ways_in_order
 from ridgeline.tools.judge.worker.inputs.values.permutations import exchanged, exchanged_in_rows, mixed_up, uniform
 from ridgeline.tools.judge.worker.inputs.values.structure import (
@@ -46,7 +47,7 @@ def ways_to_vary(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
         return ()
     if is_mask(tensor):
         return ways_of_masks(tensor)
-    if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+    if tensor.is_floating_point() and not is_finite(tensor):
         return ()  # a mask of infinities
     if order:
         return ways_in_order(tensor, order)

@@ -22,6 +22,7 @@ from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.values.structure import (
     has_structural_zeros,
     is_symmetric,
+    may_be_compared,
     range_of_whole,
     row_axis,
 )
@@ -56,7 +57,7 @@ def _may_have_areas(tensor: torch.Tensor, form: InputForm) -> bool:
     if form.is_alike:
         return False
     if range_of_whole(tensor) is not None:
-        return tensor.dtype.is_signed or tensor.dtype == torch.uint8
+        return may_be_compared(tensor.dtype)
     return tensor.is_floating_point() and is_finite(tensor) and not has_structural_zeros(tensor)
 
 

@@ -18,7 +18,12 @@ from ridgeline.tools.judge.worker.inputs.arrangements.pictures import (
     shape_of_pictures,
 )
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.values.structure import is_symmetric, range_of_whole, range_without_sentinels
+from ridgeline.tools.judge.worker.inputs.values.structure import (
+    is_symmetric,
+    may_be_compared,
+    range_of_whole,
+    range_without_sentinels,
+)
 
 _WIDEST = 3
 """Places that a corridor is wide, at most; walls are one place thick."""
@@ -39,7 +44,7 @@ def may_be_corridors(inputs: Tensors, forms: Sequence[InputForm], free: Collecti
 
 
 def _are_whole(tensor: torch.Tensor, form: InputForm) -> bool:
-    is_of_whole = range_of_whole(tensor) is not None and (tensor.dtype.is_signed or tensor.dtype == torch.uint8)
+    is_of_whole = range_of_whole(tensor) is not None and may_be_compared(tensor.dtype)
     return is_of_whole and not (form.is_mask or form.is_alike or form.order or form.is_distinct)
 
 

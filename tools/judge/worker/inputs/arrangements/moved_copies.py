@@ -13,7 +13,12 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.values.structure import has_structural_zeros, is_symmetric, range_of_whole
+from ridgeline.tools.judge.worker.inputs.values.structure import (
+    has_structural_zeros,
+    is_symmetric,
+    may_be_compared,
+    range_of_whole,
+)
 
 _MOVED = (1 / 4, 1 / 2)
 """Of a dimension's places: how far a copy is moved, in either direction, mostly by little more than the least."""
@@ -194,16 +199,11 @@ def _without_leading_ones(shape: torch.Size) -> torch.Size:
 
 def _may_be_moved(tensor: torch.Tensor, form: InputForm) -> bool:
     is_of_numbers = tensor.is_floating_point() or range_of_whole(tensor) is not None
-    if form.is_mask or form.order or form.is_distinct or not is_of_numbers or not _is_signed(tensor.dtype):
+    if form.is_mask or form.order or form.is_distinct or not is_of_numbers or not may_be_compared(tensor.dtype):
         return False
     if not tensor.numel() or max(tensor.shape, default=0) < _LEAST_PLACES or is_symmetric(tensor):
         return False
     return form.is_whole or (is_finite(tensor) and not has_structural_zeros(tensor))
-
-
-def _is_signed(dtype: torch.dtype) -> bool:
-    """Return whether PyTorch compares and gathers numbers of a type everywhere: of wider ones without a sign it does not."""
-    return dtype.is_signed or dtype == torch.uint8
 
 
 def _are_of_one_form(first: torch.Tensor, second: torch.Tensor) -> bool:

@@ -19,7 +19,12 @@ from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import (
 )
 from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.values.structure import is_mask, is_within, range_without_sentinels
+from ridgeline.tools.judge.worker.inputs.values.structure import (
+    is_mask,
+    is_within,
+    may_be_compared,
+    range_without_sentinels,
+)
 
 _SHARED = (1 / 4, 1 / 2)
 """Share of a row's places that hold numbers of other inputs."""
@@ -66,8 +71,7 @@ def _by_key(inputs: Tensors, parameters: Parameters) -> dict[int | str, torch.Te
 
 
 def _may_hold_others(tensor: torch.Tensor, form: InputForm) -> bool:
-    is_signed = tensor.dtype.is_signed or tensor.dtype == torch.uint8
-    return is_signed and form.may_be_lifted
+    return may_be_compared(tensor.dtype) and form.may_be_lifted
 
 
 def _width_and_place(key: int | str, ranges: Mapping[int | str, tuple[int, int]]) -> tuple[int, int]:

@@ -99,11 +99,16 @@ def in_order(tensor: torch.Tensor, order: int) -> torch.Tensor:
     return tensor.sort(dim=-1, descending=order < 0).values if order else tensor
 
 
+def may_be_compared(dtype: torch.dtype) -> bool:
+    """Return whether PyTorch compares and gathers numbers of a type everywhere: of wide ones without a sign it does not."""
+    return dtype.is_signed or dtype == torch.uint8
+
+
 def range_of_whole(tensor: torch.Tensor) -> tuple[int, int] | None:
     """Return the smallest and the largest of whole numbers, None of anything else."""
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or not tensor.numel():
         return None
-    low, high = torch.aminmax(tensor if tensor.dtype.is_signed or tensor.dtype == torch.uint8 else tensor.long())
+    low, high = torch.aminmax(tensor if may_be_compared(tensor.dtype) else tensor.long())
     return int(low), int(high)
 
 
