@@ -20,7 +20,12 @@ from ridgeline.tools.judge.worker.inputs.values.permutations import (
     with_one_replaced,
     with_two_exchanged,
 )
-from ridgeline.tools.judge.worker.inputs.values.structure import are_permuted_rows, order_of
+from ridgeline.tools.judge.worker.inputs.values.structure import (
+    are_permuted_rows,
+    order_of,
+    range_of_whole,
+    range_without_sentinels,
+)
 from ridgeline.tools.judge.worker.inputs.variation import Way, some_lowered, ways_of_masks, ways_to_vary
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
@@ -179,9 +184,9 @@ def _ways_beyond(
     """Return the ways to change an input beyond what two draws of it show, the likeliest first.
 
     A mask has no shape that a kernel may rely on. Whole numbers in order lie anywhere between their ends. Distinct ones come
-    in any order. Others above 0 may be 0 or 1.
+    in any order. Others above 0 may be 0 or 1, where no sentinel is 0 or more.
     """
-    first, second = draws
+    first = draws[0]
     if first.numel() == 0:
         return ()
     if form.is_mask:
@@ -192,9 +197,16 @@ def _ways_beyond(
         return ways_of_drawn_order(first, form.order, is_written)
     if form.is_distinct:
         return (exchanged_in_rows,) if are_permuted_rows(first) else (exchanged, exchanged_in_rows)
-    lowest = min(int(first.min()), int(second.min()))
-    bounds = sorted({low for low in (0, 1, -(-lowest // 2)) if low < lowest}) if not order_of(first) else ()
+    lowest, sentinel = (min(ends) for ends in zip(*map(_lowest_and_sentinel, draws), strict=True))
+    is_free = (lowest == sentinel or sentinel < 0) and not order_of(first)
+    bounds = sorted({low for low in (0, 1, -(-lowest // 2)) if low < lowest}) if is_free else ()
     return tuple(functools.partial(some_lowered, low=low) for low in bounds)
+
+
+def _lowest_and_sentinel(tensor: torch.Tensor) -> tuple[int, int]:
+    """Return the smallest of whole numbers, and the sentinel below it, or that number once more."""
+    (lowest, _), (sentinel, _) = range_without_sentinels(tensor) or (0, 0), range_of_whole(tensor) or (0, 0)
+    return lowest, sentinel
 
 
 def _with_three_changed(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

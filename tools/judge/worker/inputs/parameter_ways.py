@@ -25,6 +25,7 @@ from ridgeline.tools.judge.worker.inputs.values.structure import (
     mirrored,
     order_of,
     range_without_sentinels,
+    with_sentinels_of,
 )
 from ridgeline.tools.judge.worker.inputs.values.transforms import random_index, scaled_at, with_one_slice
 from ridgeline.tools.judge.worker.inputs.variation import (
@@ -152,11 +153,16 @@ def _at_times_a_chain(way: ParameterWay, seldom: Way) -> ParameterWay:
 
 
 def _often_crowded(tensor: torch.Tensor, generator: torch.Generator, *, way: Way) -> torch.Tensor:
-    """Return another draw, in some of which nearly all numbers are the lowest: groups and bins that hold most places."""
+    """Return another draw, in some of which nearly all numbers are the lowest: groups and bins that hold most places.
+
+    Sentinels stay.
+    """
     changed = way(tensor, generator)
     is_lowest = torch.rand(tensor.shape, generator=generator, device=generator.device) < _CROWDED
     is_crowded = torch.rand((), generator=generator, device=generator.device) < _OFTEN_CROWDED
-    return torch.where(is_lowest & is_crowded, tensor.min(), changed)
+    low, _ = range_without_sentinels(tensor) or (0, 0)
+    lowest = torch.full_like(tensor, low)
+    return with_sentinels_of(tensor, torch.where(is_lowest & is_crowded, lowest, changed))
 
 
 def _randomized(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

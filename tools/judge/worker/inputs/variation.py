@@ -23,8 +23,9 @@ from ridgeline.tools.judge.worker.inputs.values.structure import (
     is_mask,
     is_symmetric,
     mirrored,
+    range_without_sentinels,
     row_axis,
-    with_sentinels_of,
+    sentinels_of,
 )
 from ridgeline.tools.judge.worker.inputs.values.symmetry import may_be_definite, scaled_in_pairs, with_secret_pairs
 from ridgeline.tools.judge.worker.inputs.values.transforms import few_or_many
@@ -92,7 +93,7 @@ def uniform_ways() -> tuple[Way, ...]:
 
 
 def _ways_of_integers(tensor: torch.Tensor) -> tuple[Way, ...]:
-    low, high = int(tensor.min()), int(tensor.max())
+    low, high = range_without_sentinels(tensor) or (0, 0)
     if low == high:
         return ways_below(low, least=0 if tensor.numel() > 1 else 1)  # 0 of a count may leave nothing to compute
     if are_distinct(tensor):
@@ -110,12 +111,17 @@ def ways_below(value: int, *, least: int) -> tuple[Way, ...]:
     )
 
 
-def _with_one(tensor: torch.Tensor, value: float, generator: torch.Generator) -> torch.Tensor:
-    """Write a value into one secret place of several: a reference that refuses it shows that in every draw."""
+def _with_one(
+    tensor: torch.Tensor, value: float, generator: torch.Generator, *, kept: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Write a value into one secret place of several but those kept: a reference that refuses it shows that in every draw."""
     if tensor.numel() < 2:
         return tensor
     flat = tensor.reshape(-1)
-    flat[torch.randint(flat.numel(), (1,), generator=generator, device=generator.device)] = value
+    places = None if kept is None else (~kept).flatten().nonzero().flatten()
+    count = flat.numel() if places is None else places.numel()
+    chosen = torch.randint(count, (1,), generator=generator, device=generator.device)
+    flat[chosen if places is None else places[chosen]] = value
     return flat.view(tensor.shape)
 
 
@@ -223,20 +229,23 @@ def _mixed(tensor: torch.Tensor, generator: torch.Generator, *, by_element: bool
 
 
 def lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> torch.Tensor:
-    """Return whole numbers between `low` and the tensor's: a smaller index or length is still valid."""
+    """Return whole numbers between `low` and the tensor's: a smaller index or length is still valid. Sentinels stay."""
     room = tensor.long() - low
     drawn = torch.rand(tensor.shape, generator=generator, device=generator.device, dtype=torch.float64)
-    changed = with_sentinels_of(tensor, (low + (drawn * (room + 1)).long().clamp_max(room)).to(tensor.dtype))
-    return _with_one(changed, low, generator)
+    changed = (low + (drawn * (room + 1)).long().clamp_max(room)).to(tensor.dtype)
+    sentinels = sentinels_of(tensor)
+    changed = changed if sentinels is None else torch.where(sentinels, tensor, changed)
+    return _with_one(changed, low, generator, kept=sentinels)
 
 
 def some_lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> torch.Tensor:
     """Return whole numbers a share of which is lowered, one at least to `low`, below all that is drawn."""
     changed = torch.where(_chosen(tensor, generator, _FLIPPED), lowered(tensor, generator, low=low), tensor)
-    return _with_one(changed, low, generator)
+    return _with_one(changed, low, generator, kept=sentinels_of(tensor))
 
 
 def _lowered_by_one(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return whole numbers about half of which are one less, none below the smallest."""
-    is_less = (uniform(tensor.shape, generator) < 1 / 2) & (tensor > tensor.min())
-    return with_sentinels_of(tensor, tensor - is_less.to(tensor.dtype))
+    """Return whole numbers about half of which are one less, none below the smallest. Sentinels stay."""
+    low, high = range_without_sentinels(tensor) or (0, 0)
+    is_less = (uniform(tensor.shape, generator) < 1 / 2) & (tensor > low) & (tensor <= high)
+    return tensor - is_less.to(tensor.dtype)

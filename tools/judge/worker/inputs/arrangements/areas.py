@@ -25,6 +25,7 @@ from ridgeline.tools.judge.worker.inputs.values.structure import (
     may_be_compared,
     range_of_whole,
     row_axis,
+    without_sentinels,
 )
 
 _LARGE = (1 / 2, 3 / 4)
@@ -120,8 +121,11 @@ def _area(shape: tuple[int, int, int], sides: tuple[float, float], generator: to
 
 
 def _with_numbers(pictures: torch.Tensor, is_set: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return pictures whose numbers are near a large one where they are set, or a small one; some near the other elsewhere."""
-    flat = pictures.flatten(1)
+    """Return pictures whose numbers are near a large one where they are set, or a small one; some near the other elsewhere.
+
+    Neither is a sentinel.
+    """
+    flat = without_sentinels(pictures, generator).flatten(1)
     places = torch.randint(flat.shape[1], (len(flat), _PICKED), generator=generator, device=generator.device)
     picked = flat.gather(1, places)
     drawn = torch.rand(2, len(flat), 1, 1, generator=generator, device=generator.device)

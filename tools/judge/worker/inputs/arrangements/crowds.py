@@ -16,6 +16,8 @@ from ridgeline.tools.judge.worker.inputs.values.structure import (
     is_symmetric,
     range_of_whole,
     row_axis,
+    with_sentinels_of,
+    without_sentinels,
 )
 from ridgeline.tools.judge.worker.inputs.values.transforms import random_index, two_places
 from ridgeline.tools.judge.worker.inputs.variation import Way, with_its_rows
@@ -34,9 +36,9 @@ _OWN_ROWS = 1 / 2
 def ways_to_crowd(trial: str, tensor: torch.Tensor, *, is_alike: bool) -> tuple[Way, ...]:
     """Return the ways to make most of an input's numbers one of them, the widest first; none where structure forbids it.
 
-    Of whole numbers that are always alike that is their lowest, which is valid in the place of any; their largest may not
-    be. Along no dimension is there one number alone, whose variance would be a rounding error: two places stay as they are,
-    but for a row and a column of the whole number nearest to zero, whose mean is exact.
+    It is no sentinel. Of whole numbers that are always alike it is their lowest, which is valid in the place of any; their
+    largest may not be, and sentinels stay. Along no dimension is there one number alone, whose variance would be a rounding
+    error: two places stay as they are, but for a row and a column of the whole number nearest to zero, whose mean is exact.
     """
     if tensor.numel() < 2 or (is_mask(tensor) and tensor.dtype != torch.bool and is_symmetric(tensor)):
         return ()
@@ -82,12 +84,13 @@ def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool,
     `has_row` a secret row, and a place of every row, hold the number nearest to zero alone: without variance, but with an
     exact mean.
     """
-    value = tensor.min() if has_lowest else tensor[random_index(tensor.shape, generator)]
+    numbers = without_sentinels(tensor, generator)
+    value = numbers.min() if has_lowest else numbers[random_index(tensor.shape, generator)]
     if tensor.dim() > 1 and not has_lowest:
         rows = (*tensor.shape[:-1], 1)
         places = torch.randint(tensor.shape[-1], rows, generator=generator, device=generator.device)
         is_own = torch.rand(rows, generator=generator, device=generator.device) < _OWN_ROWS
-        value = torch.where(is_own, tensor.gather(-1, places), value)
+        value = torch.where(is_own, numbers.gather(-1, places), value)
     shares = torch.rand((*tensor.shape[:-1], 1), generator=generator, device=generator.device)
     most = _CROWDED * (1 - shares * shares) if tensor.dim() > 1 else _CROWDED
     is_one = torch.rand(tensor.shape, generator=generator, device=generator.device) < most
@@ -97,11 +100,11 @@ def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool,
         value = _with_few_bits(value, tensor)
     changed = torch.where(is_one, value, tensor)
     if has_row:
-        nearest = _nearest_to_zero(tensor)
+        nearest = _nearest_to_zero(numbers)
         changed[random_index(tensor.shape[:-1], generator)] = nearest
         column: tuple[slice | int, ...] = (slice(None), *random_index(tensor.shape[1:], generator))
         changed[column] = nearest
-    return changed
+    return with_sentinels_of(tensor, changed) if has_lowest else changed
 
 
 def _keep_some(is_changed: torch.Tensor, generator: torch.Generator) -> None:
@@ -126,7 +129,8 @@ def _crowded_high(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
     if tensor.dtype == torch.bool:
         return tensor | is_end
     _keep_some(is_end, generator)
-    low, high = tensor.min(), tensor.max()
+    numbers = without_sentinels(tensor, generator)
+    low, high = numbers.min(), numbers.max()
     end = torch.where(-low.double() > _FURTHER * high.double(), low, high)
     if tensor.is_floating_point():
         end = _with_few_bits(end, tensor)

@@ -16,8 +16,10 @@ from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.values.structure import (
     has_structural_zeros,
     is_symmetric,
+    is_within,
     may_be_compared,
     range_of_whole,
+    range_without_sentinels,
 )
 
 _MOVED = (1 / 4, 1 / 2)
@@ -91,7 +93,7 @@ def with_copies(inputs: Tensors, generator: torch.Generator, *, firsts: Mapping[
         for places, dim in _parts(shape, generator):
             _move(changed, of_group, places, dim, generator)
         for i in of_group:
-            changed[i] = changed[i].view(inputs[i].shape)
+            changed[i] = _with_none_between(changed[i].view(inputs[i].shape), inputs[i])
     return tuple(changed)
 
 
@@ -164,6 +166,15 @@ def _nearly(numbers: torch.Tensor, own: torch.Tensor, generator: torch.Generator
     return torch.where(is_own | (numbers < low) | (numbers > high), own, numbers)
 
 
+def _with_none_between(changed: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy with an input's own numbers where one from another input lies between its sentinels and its others."""
+    ends, whole = range_without_sentinels(tensor), range_of_whole(tensor)
+    if ends is None or whole is None or ends == whole:
+        return changed
+    is_between = ~is_within(changed, ends) & (changed != whole[0]) & (changed != whole[1])
+    return torch.where(is_between, tensor, changed)
+
+
 def _parts(shape: torch.Size, generator: torch.Generator) -> Iterator[_Part]:
     """Return the secret places along the first dimension that move along each; of one dimension all are one part."""
     count, others = shape[0], _others(shape)
@@ -210,8 +221,14 @@ def _are_of_one_form(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Return whether two inputs are of one type and shape, of one sign or neither, and of nearly one range."""
     if first.dtype != second.dtype or first.shape != second.shape:
         return False
-    (low, high), (other_low, other_high) = ((float(t.amin()), float(t.amax())) for t in (first, second))
+    (low, high), (other_low, other_high) = (_ends_of(t) for t in (first, second))
     if (low < 0) != (other_low < 0) or (high > 0) != (other_high > 0):
         return False
     room = _ALIKE * max(high - low, other_high - other_low)
     return abs(low - other_low) <= room and abs(high - other_high) <= room
+
+
+def _ends_of(tensor: torch.Tensor) -> tuple[float, float]:
+    """Return the smallest and the largest number, without a sentinel."""
+    low, high = range_without_sentinels(tensor) or (tensor.amin(), tensor.amax())
+    return float(low), float(high)

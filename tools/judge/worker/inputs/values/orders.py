@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 
 from ridgeline.tools.judge.worker.inputs.values.permutations import uniform
+from ridgeline.tools.judge.worker.inputs.values.structure import LEAST_ORDERED, is_within, range_within_padding
 from ridgeline.tools.judge.worker.inputs.values.transforms import few_or_many, random_index
 
 _Way = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
@@ -28,12 +29,13 @@ def _redrawn_ways(tensor: torch.Tensor, order: int) -> tuple[_Way, ...]:
     """Return the ways to draw whole numbers in order anew: with repeats where they have some, without where they have none.
 
     Those that begin at 0 may be the ends of bags: with repeats first. Others without any may be places to write to, and a
-    place that is written twice has no certain value.
+    place that is written twice has no certain value. What rows are padded with is no repeat.
     """
     if not has_room(tensor, order):
         return ()
-    has_repeats = bool((tensor.diff(dim=-1) == 0).any())
-    begins_at_zero = bool((tensor[..., 0 if order > 0 else -1] == 0).all())
+    rising = tensor if order > 0 else tensor.flip(-1)
+    has_repeats = bool(((rising.diff(dim=-1) == 0) & _are_pairs(rising)).any())
+    begins_at_zero = bool((rising.gather(-1, _own_runs(rising)[0]) == 0).all())
     kinds = (True,) if has_repeats else (True, False) if begins_at_zero else (False,)
     return tuple(functools.partial(redrawn, order=order, has_repeats=each) for each in kinds)
 
@@ -52,12 +54,32 @@ def ways_of_drawn_order(tensor: torch.Tensor, order: int, is_written: Callable[[
 
 
 def _gaps(tensor: torch.Tensor, order: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the rows rising, and how far every element but the first and the last may go down in its order."""
+    """Return the rows rising, and how far every element but the first and the last may go down in its order.
+
+    Nothing moves towards what rows are padded with, nor does that.
+    """
     rising = tensor if order > 0 else tensor.flip(-1)
     gaps = rising.diff(dim=-1)
-    if not tensor.is_floating_point() and bool((gaps > 0).all()):
+    if tensor.is_floating_point():
+        return rising, gaps[..., :-1]
+    are_pairs = _are_pairs(rising)
+    if bool(((gaps > 0) | ~are_pairs).all()):
         gaps = gaps - 1  # no value twice
-    return rising, gaps[..., :-1]
+    return rising, (gaps * are_pairs)[..., :-1]
+
+
+def _own_runs(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the first place of each row's own numbers, and how many there are: all but what rows are padded with."""
+    ends = range_within_padding(rows)
+    is_own = (torch.ones_like(rows, dtype=torch.bool) if ends is None else is_within(rows, ends)).long()
+    return is_own.argmax(-1, keepdim=True), is_own.sum(-1, keepdim=True)
+
+
+def _are_pairs(rising: torch.Tensor) -> torch.Tensor:
+    """Return at which places but the last a number and the next one are both a row's own."""
+    first, count = _own_runs(rising)
+    places = torch.arange(rising.shape[-1] - 1, device=rising.device)
+    return (places >= first) & (places < first + count - 1)
 
 
 def has_room(tensor: torch.Tensor, order: int) -> bool:
@@ -68,7 +90,8 @@ def has_room(tensor: torch.Tensor, order: int) -> bool:
 def has_full_row(tensor: torch.Tensor, order: int) -> bool:
     """Return whether no other number without repeats fits into some row."""
     rising, gaps = _gaps(tensor, order)
-    is_full = (gaps <= 0).all(-1) & (rising.diff(dim=-1) > 0).all(-1)
+    are_pairs = _are_pairs(rising)
+    is_full = (gaps <= 0).all(-1) & ((rising.diff(dim=-1) > 0) | ~are_pairs).all(-1) & (are_pairs.sum(-1) > 1)
     return bool(is_full.any())
 
 
@@ -85,24 +108,29 @@ def moved(tensor: torch.Tensor, generator: torch.Generator, *, order: int) -> to
 
 
 def redrawn(tensor: torch.Tensor, generator: torch.Generator, *, order: int, has_repeats: bool) -> torch.Tensor:
-    """Return whole numbers in order of which all but each row's ends are drawn anew between these.
+    """Return whole numbers in order of which all but each row's ends, and what it is padded with, are drawn anew between these.
 
     Drawn evenly they leave gaps of every usual size. A heap of one value, or values in a part of the range alone, leave
     gaps of nothing and of most of the range: empty bags, and long ones. Without repeats a heap is a run of neighbours.
     """
     rising = (tensor if order > 0 else tensor.flip(-1)).long()
-    low, high, inner = rising[..., :1], rising[..., -1:], rising.shape[-1] - 2
-    steps = 0 if has_repeats else torch.arange(1, inner + 1, device=rising.device)
-    room = (high - low if has_repeats else high - low - inner - 1).clamp_min(0)
+    first, count = _own_runs(rising)
+    low, high = (rising.gather(-1, place.clamp_min(0)) for place in (first, first + count - 1))
+    inner = torch.arange(1, rising.shape[-1] - 1, device=rising.device)
+    steps = 0 if has_repeats else inner
+    room = (high - low if has_repeats else high - low - count + 1).clamp_min(0)
     rows = (*rising.shape[:-1], 1)
     kind, begin, end, heap, share = (uniform(rows, generator).double() for _ in range(5))
     within = (kind < _NARROW).double()
     start, width = within * torch.minimum(begin, end), 1 - within * (1 - (end - begin).abs())
-    drawn = torch.rand((*rows[:-1], inner), generator=generator, device=generator.device, dtype=torch.float64)
+    drawn = torch.rand((*rows[:-1], len(inner)), generator=generator, device=generator.device, dtype=torch.float64)
     is_heaped = uniform(drawn.shape, generator) < _MOST_HEAPED * share * (kind >= 1 - _HEAPED)
-    places = torch.where(is_heaped, heap, start + width * drawn)
+    places = torch.where(inner < count - 1, torch.where(is_heaped, heap, start + width * drawn), 1.0)
     offsets = (places * (room + 1)).long().clamp_max(room).sort(dim=-1).values
-    changed = torch.cat((low, low + offsets + steps, high), dim=-1).to(tensor.dtype)
+    run = torch.cat((low, low + offsets + steps, high), dim=-1)
+    place = torch.arange(rising.shape[-1], device=rising.device) - first
+    is_inner = (place > 0) & (place < count - 1)
+    changed = torch.where(is_inner, run.gather(-1, place.clamp_min(0)), rising).to(tensor.dtype)
     return changed if order > 0 else changed.flip(-1)
 
 
@@ -126,9 +154,17 @@ def _redrawn_and_repeated(tensor: torch.Tensor, generator: torch.Generator, *, w
 def with_part_changed(
     tensor: torch.Tensor, _other: torch.Tensor, generator: torch.Generator, *, way: _Way
 ) -> torch.Tensor:
-    """Return rows in order with a part of a secret one changed in a way that keeps its ends, and so the order."""
+    """Return rows in order with a part of a secret one changed in a way that keeps its ends, and so the order.
+
+    That part is none of what rows are padded with.
+    """
     changed = tensor.clone().reshape(-1, tensor.shape[-1])
-    row = changed[int(torch.randint(len(changed), (), generator=generator, device=generator.device))]
+    first, count = (each.flatten() for each in _own_runs(changed))
+    wide = (count >= LEAST_ORDERED).nonzero().flatten()
+    if not wide.numel():
+        return tensor
+    chosen = int(wide[torch.randint(wide.numel(), (), generator=generator, device=generator.device)])
+    row = changed[chosen].narrow(0, int(first[chosen]), int(count[chosen]))
     length = min(row.numel(), -(-row.numel() // _PARTS) + 2)
     start = int(torch.randint(row.numel() - length + 1, (), generator=generator, device=generator.device))
     row[start : start + length] = way(row[start : start + length], generator)

@@ -6,8 +6,9 @@ import torch
 
 _STRUCTURE = 0.2  # this share of exact zeros is no accident
 _LOOKED_AT = 256
-_LEAST_ORDERED = 3  # a row of two is always in some order
+LEAST_ORDERED = 3  # a row of two is always in some order
 _FEWEST_OTHERS = 3  # different numbers beside one that may be apart
+_OF_FEW = 8  # times that each of two others comes, on average: two that come by chance hardly come again
 _MOST_COUNTED = 1 << 20  # of a larger tensor's: they are sorted
 _FAR_APART = 8  # times the largest other gap: of hundreds of even draws no gap is so wide beside the others
 _FAR_MORE_OFTEN = 8  # times as often as the number in the middle of the counts
@@ -41,14 +42,14 @@ def is_mask(tensor: torch.Tensor) -> bool:
     """Return whether an input is a mask, of whatever type; one row of whole numbers that rises may be segments instead."""
     if tensor.dtype == torch.bool:
         return True
-    if tensor.is_complex() or tensor.numel() < _LEAST_ORDERED or not is_binary(tensor):
+    if tensor.is_complex() or tensor.numel() < LEAST_ORDERED or not is_binary(tensor):
         return False
     return tensor.is_floating_point() or tensor.dim() > 1 or order_of(tensor) <= 0
 
 
 def order_of(tensor: torch.Tensor) -> int:
     """Return 1 when every row (the last dimension) rises, -1 when every one falls, 0 for anything else."""
-    if tensor.dtype == torch.bool or tensor.dim() == 0 or tensor.shape[-1] < _LEAST_ORDERED or tensor.numel() == 0:
+    if tensor.dtype == torch.bool or tensor.dim() == 0 or tensor.shape[-1] < LEAST_ORDERED or tensor.numel() == 0:
         return 0
     last_row = tensor[(-1,) * (tensor.dim() - 1)]
     return _order(tensor) if _order(last_row) else 0  # nearly every tensor without order shows that in one row
@@ -86,7 +87,7 @@ def row_axis(mask: torch.Tensor) -> int:
 
 def are_permuted_rows(tensor: torch.Tensor) -> bool:
     """Return whether all rows hold the same distinct numbers, each in an order of its own: a batch of permutations."""
-    if tensor.dim() < 2 or tensor.shape[-1] < _LEAST_ORDERED or tensor.dtype == torch.bool:
+    if tensor.dim() < 2 or tensor.shape[-1] < LEAST_ORDERED or tensor.dtype == torch.bool:
         return False
     rows = tensor.reshape(-1, tensor.shape[-1])
     if not are_distinct(rows[0]):
@@ -124,23 +125,41 @@ def range_without_sentinels(tensor: torch.Tensor) -> tuple[int, int] | None:
     return low, high
 
 
-def _without_sentinel(tensor: torch.Tensor, end: int) -> int:
+def range_within_padding(rows: torch.Tensor) -> tuple[int, int] | None:
+    """Return the range of whole numbers of rows in order without what they are padded with; None of anything else.
+
+    The last of a few offsets may be far above the others, and names a place all the same. So padding is an end far apart
+    that comes twice in a row, or that names no place: below 0, or the largest number there is of 32 bits, or more.
+    """
+    if (ends := range_of_whole(rows)) is None or rows.dim() == 0:
+        return ends
+    low, high = (_without_sentinel(rows, end, counts_often=False) if _may_pad(rows, end) else end for end in ends)
+    return low, high
+
+
+def _may_pad(rows: torch.Tensor, end: int) -> bool:
+    if end < 0 or end >= torch.iinfo(torch.int32).max:
+        return True
+    return any(bool((pair == end).all(-1).any()) for pair in (rows[..., :2], rows[..., -2:]))
+
+
+def _without_sentinel(tensor: torch.Tensor, end: int, *, counts_often: bool = True) -> int:
     """Return an end of whole numbers, or the next one where that is a sentinel: apart from others, or drawn far more often."""
     whole = tensor.flatten().long()
     others = whole[whole != end]
     some = others if others.numel() <= _MOST_COUNTED else others[_some_places(others)]
     numbers, counts = torch.unique(some, return_counts=True)
-    if numbers.numel() < _FEWEST_OTHERS:
+    are_two = numbers.numel() == _FEWEST_OTHERS - 1 and some.numel() >= _OF_FEW * numbers.numel()
+    if numbers.numel() < _FEWEST_OTHERS and not are_two:
         return end
     low, high = range_of_whole(others) or (end, end)
     after = low if end < low else high
     gap, widest = abs(float(after) - end), float(numbers.double().diff().max())
+    if gap > _FAR_APART * widest:
+        return after
     usual = float(counts.double().median()) * others.numel() / some.numel()
-    is_far, is_frequent = (
-        gap > _FAR_APART * widest,
-        gap > 1 and whole.numel() - others.numel() > _FAR_MORE_OFTEN * usual,
-    )
-    return after if is_far or is_frequent else end
+    is_frequent = gap > 1 and whole.numel() - others.numel() > _FAR_MORE_OFTEN * usual
+    return after if is_frequent and counts_often and not are_two else end
 
 
 def _some_places(tensor: torch.Tensor) -> torch.Tensor:
@@ -149,11 +168,25 @@ def _some_places(tensor: torch.Tensor) -> torch.Tensor:
     return torch.randint(tensor.numel(), (_MOST_COUNTED,), generator=generator, device=tensor.device)
 
 
+def sentinels_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return the places of the sentinels among whole numbers, None where there are none."""
+    ends = range_without_sentinels(tensor)
+    return None if ends is None or ends == range_of_whole(tensor) else ~is_within(tensor, ends)
+
+
 def with_sentinels_of(tensor: torch.Tensor, changed: torch.Tensor) -> torch.Tensor:
     """Return changed whole numbers of a tensor whose sentinels are as they were."""
-    if (ends := range_without_sentinels(tensor)) is None:
-        return changed
-    return torch.where(is_within(tensor, ends), changed, tensor)
+    sentinels = sentinels_of(tensor)
+    return changed if sentinels is None else torch.where(sentinels, tensor, changed)
+
+
+def without_sentinels(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return a tensor with others of its numbers in place of sentinels: one of which a number may be taken."""
+    if (sentinels := sentinels_of(tensor)) is None:
+        return tensor
+    numbers = tensor[~sentinels]
+    places = torch.randint(numbers.numel(), tensor.shape, generator=generator, device=generator.device)
+    return torch.where(sentinels, numbers[places], tensor)
 
 
 def is_within(tensor: torch.Tensor, ends: tuple[int, int]) -> torch.Tensor:

@@ -1,0 +1,161 @@
+"""Sentinels among whole numbers: they stay where an input is always alike, and none is tried between them and the others."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from ridgeline.tools.judge.worker.inputs.arrangements.areas import with_areas
+from ridgeline.tools.judge.worker.inputs.arrangements.crowds import ways_to_crowd
+from ridgeline.tools.judge.worker.inputs.arrangements.moved_copies import first_of_each_copy, with_copies
+from ridgeline.tools.judge.worker.inputs.input_form import InputForm
+from ridgeline.tools.judge.worker.inputs.input_ways import InputWays
+from ridgeline.tools.judge.worker.inputs.parameter_ways import ways_at_first
+from ridgeline.tools.judge.worker.inputs.values.orders import has_full_row, ways_in_order, with_part_changed
+from ridgeline.tools.judge.worker.inputs.values.structure import order_of, range_without_sentinels
+from ridgeline.tools.judge.worker.inputs.variation import Way, ways_to_vary
+from ridgeline.tools.records.trial_names import CROWDED, CROWDED_HIGH
+
+EMPTY = 2**31 - 1
+SENTINELS = {
+    "labels of which some do not count": (-100, 0, 4000, 0.2),
+    "two labels of which some do not count": (-100, 0, 2, 0.2),
+    "pixels without a label": (255, 0, 21, 0.1),
+    "two labels, and pixels without one": (255, 0, 2, 0.3),
+    "empty slots": (EMPTY, 0, 2048, 0.3),
+    "parents, and roots that have none": (-1000, 0, 64, 0.05),
+    "tokens, and padding that is far from them": (0, 1000, 1100, 0.3),
+}
+
+
+def generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def numbers_of(case: str, seed: int = 0, shape: tuple[int, ...] = (16, 32)) -> torch.Tensor:
+    """Return whole numbers with a case's sentinels."""
+    sentinel, low, high, share = SENTINELS[case]
+    drawn = torch.randint(low, high, shape, generator=generator(seed))
+    return torch.where(torch.rand(shape, generator=generator(seed)) < share, sentinel, drawn)
+
+
+def assert_none_between(changed: torch.Tensor, case: str) -> None:
+    sentinel, low, high, _ = SENTINELS[case]
+    assert bool(((changed == sentinel) | ((changed >= low) & (changed < high))).all())
+
+
+@pytest.mark.parametrize("case", SENTINELS)
+def test_numbers_that_are_always_alike_are_lowered_beside_their_sentinels(case: str) -> None:
+    tensor, sentinel = numbers_of(case), SENTINELS[case][0]
+    for way in ways_to_vary(tensor, 0):
+        drawn = [way(tensor, generator(seed)) for seed in range(8)]
+        assert not all(torch.equal(each, tensor) for each in drawn)
+        for each in drawn:
+            assert_none_between(each, case)
+            assert torch.equal(each == sentinel, tensor == sentinel)
+
+
+@pytest.mark.parametrize("case", SENTINELS)
+def test_a_buffer_is_drawn_beside_its_sentinels_and_crowded_around_another_number(case: str) -> None:
+    tensor, sentinel = numbers_of(case), SENTINELS[case][0]
+    for way in ways_at_first(tensor, is_buffer=True, stays_in_order=True):
+        for each in (way.draw(tensor, generator(seed)) for seed in range(8)):
+            assert_none_between(each, case)
+            assert torch.equal(each == sentinel, tensor == sentinel)
+
+
+@pytest.mark.parametrize("case", SENTINELS)
+@pytest.mark.parametrize("trial", [CROWDED, CROWDED_HIGH])
+def test_nothing_is_crowded_around_a_sentinel(trial: str, case: str) -> None:
+    tensor, sentinel = numbers_of(case), SENTINELS[case][0]
+    for is_alike in (False, True):
+        for way in ways_to_crowd(trial, tensor, is_alike=is_alike):
+            for each in (way(tensor, generator(seed)) for seed in range(8)):
+                assert_none_between(each, case)
+                assert not bool(((each == sentinel) & (tensor != sentinel)).any())
+                assert not is_alike or torch.equal(each == sentinel, tensor == sentinel)
+
+
+def test_the_lowest_of_drawn_numbers_is_never_written_over_a_sentinel() -> None:
+    first, second = (numbers_of("empty slots", seed) + 9 * (numbers_of("empty slots", seed) < EMPTY) for seed in (1, 2))
+    ways = InputWays((first,), (second,))
+    for seed in range(40):
+        changed = ways.varied_in_way(0, first, generator(seed))
+        assert torch.equal(changed == EMPTY, first == EMPTY)
+        assert int(changed.min()) == 0
+
+
+def test_drawn_numbers_are_lowered_to_0_beside_a_sentinel_below_it_and_not_above_one() -> None:
+    def lowest(sentinel: int) -> int:
+        draws = [numbers_of("tokens, and padding that is far from them", seed) for seed in (1, 2)]
+        first, second = (torch.where(each == 0, sentinel, each) for each in draws)
+        changed = InputWays((first,), (second,)).varied_in_way(0, first, generator(3))
+        return int(changed[changed != sentinel].min())
+
+    assert lowest(-100) == 0
+    assert lowest(0) >= 1000
+
+
+def padded(sentinel: int, order: int) -> torch.Tensor:
+    """Return rows in order of numbers below 100, padded at the sentinel's end, one of them wholly."""
+    rows = torch.full((6, 12), sentinel)
+    for row, count in zip(rows, (12, 7, 3, 1, 0, 5), strict=True):
+        row[:count] = torch.randperm(100, generator=generator(count))[:count]
+    return rows.sort(-1, descending=order < 0).values
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("sentinel", [EMPTY, 10**6, -100])
+def test_rows_in_order_are_drawn_anew_beside_what_they_are_padded_with(sentinel: int, order: int) -> None:
+    rows = padded(sentinel, order)
+    ways: tuple[Way, ...] = ways_in_order(rows, order)
+    assert len(ways) == 2
+    for way in ways:
+        assert not any(torch.equal(way(rows, generator(seed)), rows) for seed in range(8))
+        for seed in range(8):
+            for changed in (way(rows, generator(seed)), with_part_changed(rows, rows, generator(seed), way=way)):
+                assert torch.equal(changed == sentinel, rows == sentinel)
+                own = changed[changed != sentinel]
+                assert int(own.min()) >= 0 and int(own.max()) < 100
+                assert order_of(changed[:3]) == order and torch.equal(
+                    changed.sort(-1, descending=order < 0).values, changed
+                )
+                distinct = [torch.unique(row[row != sentinel]).numel() for row in changed]
+                assert distinct == [12, 7, 3, 1, 0, 5], "what had no repeats has none"
+
+
+def test_the_last_offset_is_no_sentinel_however_far_it_is() -> None:
+    offsets = torch.tensor([0, 1, 3, 4, 6, 7, 9, 10, 4096])
+    drawn = torch.stack([ways_in_order(offsets, 1)[0](offsets, generator(seed)) for seed in range(8)])
+    assert int(drawn[:, 1:-1].max()) > 100 and bool((drawn[:, -1] == 4096).all())
+
+
+def test_a_row_is_full_beside_what_it_is_padded_with() -> None:
+    assert has_full_row(torch.tensor([7, 8, 9, 10, EMPTY, EMPTY]), 1)
+    assert not has_full_row(torch.tensor([7, 8, 12, 13, EMPTY, EMPTY]), 1)
+
+
+def test_an_input_with_a_sentinel_is_no_copy_of_one_that_fills_its_range_nor_holds_numbers_beside_its_own() -> None:
+    pixels, labels = (
+        torch.randint(0, 256, (32, 64), generator=generator(0)),
+        numbers_of("pixels without a label", 0, (32, 64)),
+    )
+    forms = [InputForm.of(pixels, pixels.flip(0)), InputForm.of(labels, labels.flip(0))]
+    assert first_of_each_copy((pixels, labels), forms, {0, 1}) == {}
+    for seed in range(4):
+        assert_none_between(with_copies((pixels, labels), generator(seed), firsts={1: 0})[1], "pixels without a label")
+
+
+def test_an_area_holds_no_sentinel_in_place_of_others() -> None:
+    labels = numbers_of("pixels without a label", 0, (8, 64, 64))
+    form = InputForm.of(labels, labels.flip(0))
+    for seed in range(4):
+        (changed,) = with_areas((labels,), generator(seed), chosen={0}, forms=[form])
+        assert not bool(((changed == 255) & (labels != 255)).any())
+
+
+def test_two_numbers_beside_a_sentinel_are_a_range_where_they_come_often() -> None:
+    labels = torch.tensor([0, 1] * 8 + [-100])
+    assert range_without_sentinels(labels) == (0, 1)
+    assert range_without_sentinels(torch.tensor([3, 5, 900])) == (3, 900)
+    assert range_without_sentinels(torch.tensor([0, 2, 5] * 8)) == (0, 5)
