@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 _STRUCTURE = 0.2  # this share of exact zeros is no accident
 _LOOKED_AT = 256
 LEAST_ORDERED = 3  # a row of two is always in some order
 _FEWEST_OTHERS = 3  # different numbers beside one that may be apart
-_OF_FEW = 8  # times that each of two others comes, on average: two that come by chance hardly come again
-_MOST_COUNTED = 1 << 20  # of a larger tensor's: they are sorted
+_OF_FEW = 8  # times that each of two others comes, on average; and numbers beside several that may be apart
+_MOST_AT_AN_END = 2  # sentinels: one that is left out, and one for a place that is empty
+_MOST_COUNTED = 1 << 20  # places of a larger tensor: their numbers are sorted
 _FAR_APART = 8  # times the largest other gap: of hundreds of even draws no gap is so wide beside the others
 _FAR_MORE_OFTEN = 8  # times as often as the number in the middle of the counts
 
@@ -114,15 +117,23 @@ def range_of_whole(tensor: torch.Tensor) -> tuple[int, int] | None:
 
 
 def range_without_sentinels(tensor: torch.Tensor) -> tuple[int, int] | None:
-    """Return the range of whole numbers without a sentinel at either end; None of anything else.
+    """Return the range of whole numbers without sentinels at either end, two at most; None of anything else.
 
     Such are -100 for a label that does not count, and the largest number for a place that is empty: a reference that
-    replaces a sentinel takes any number beyond the others, which no kernel need.
+    replaces a sentinel takes any number beyond the others, which no kernel need. They are far apart from the others, or
+    drawn far more often.
     """
     if (ends := range_of_whole(tensor)) is None:
         return None
-    low, high = (_without_sentinel(tensor, end) for end in ends)
-    return low, high
+    numbers, counts = _counted(tensor, ends)
+    gaps = _at_both_ends(numbers.double().diff())
+    of_low, of_high = (
+        next((n for n in (2, 1) if _are_apart(n, each, counted)), 0) or int(_is_frequent(each, counted))
+        for each, counted in ((gaps, counts), (gaps[::-1], counts.flip(0)))
+    )
+    if numbers.numel() - of_low - of_high <= 1:
+        return ends  # two groups, of which none is the others
+    return int(numbers[of_low]), int(numbers[-1 - of_high])
 
 
 def range_within_padding(rows: torch.Tensor) -> tuple[int, int] | None:
@@ -133,8 +144,16 @@ def range_within_padding(rows: torch.Tensor) -> tuple[int, int] | None:
     """
     if (ends := range_of_whole(rows)) is None or rows.dim() == 0:
         return ends
-    low, high = (_without_sentinel(rows, end, counts_often=False) if _may_pad(rows, end) else end for end in ends)
-    return low, high
+    may_pad = [_may_pad(rows, end) for end in ends]
+    if not any(may_pad):
+        return ends
+    numbers, counts = _counted(rows, ends)
+    gaps = _at_both_ends(numbers.double().diff())
+    of_low, of_high = (
+        may_be and _are_apart(1, each, counted)
+        for may_be, each, counted in zip(may_pad, (gaps, gaps[::-1]), (counts, counts.flip(0)), strict=True)
+    )
+    return int(numbers[int(of_low)]), int(numbers[-1 - int(of_high)])
 
 
 def _may_pad(rows: torch.Tensor, end: int) -> bool:
@@ -143,23 +162,51 @@ def _may_pad(rows: torch.Tensor, end: int) -> bool:
     return any(bool((pair == end).all(-1).any()) for pair in (rows[..., :2], rows[..., -2:]))
 
 
-def _without_sentinel(tensor: torch.Tensor, end: int, *, counts_often: bool = True) -> int:
-    """Return an end of whole numbers, or the next one where that is a sentinel: apart from others, or drawn far more often."""
+def _counted(tensor: torch.Tensor, ends: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the different whole numbers of a tensor, or of many of its places and both ends, and how often each comes."""
     whole = tensor.flatten().long()
-    others = whole[whole != end]
-    some = others if others.numel() <= _MOST_COUNTED else others[_some_places(others)]
-    numbers, counts = torch.unique(some, return_counts=True)
-    are_two = numbers.numel() == _FEWEST_OTHERS - 1 and some.numel() >= _OF_FEW * numbers.numel()
-    if numbers.numel() < _FEWEST_OTHERS and not are_two:
-        return end
-    low, high = range_of_whole(others) or (end, end)
-    after = low if end < low else high
-    gap, widest = abs(float(after) - end), float(numbers.double().diff().max())
-    if gap > _FAR_APART * widest:
-        return after
-    usual = float(counts.double().median()) * others.numel() / some.numel()
-    is_frequent = gap > 1 and whole.numel() - others.numel() > _FAR_MORE_OFTEN * usual
-    return after if is_frequent and counts_often and not are_two else end
+    if whole.numel() > _MOST_COUNTED:
+        low, high = ends
+        others = whole[(whole != low) & (whole != high)]
+        nearest = torch.aminmax(others) if others.numel() else ()
+        kept = torch.stack((whole.amin(), *nearest, whole.amax()))
+        whole = torch.cat((whole[_some_places(whole)], kept))
+    numbers, counts = torch.unique(whole, return_counts=True)
+    return numbers, counts
+
+
+def _at_both_ends(gaps: torch.Tensor) -> list[float]:
+    """Return the gaps between numbers: the two at either end, and the widest of the others."""
+    if gaps.numel() <= 2 * _MOST_AT_AN_END:
+        return gaps.tolist()
+    first, inner, last = gaps.tensor_split((_MOST_AT_AN_END, gaps.numel() - _MOST_AT_AN_END))
+    return torch.cat((first, inner.amax().view(1), last)).tolist()
+
+
+def _are_apart(n_first: int, gaps: Sequence[float], counts: torch.Tensor) -> bool:
+    """Return whether the first numbers are far from all others, or from these but the last ones, which are as far from them."""
+    for n_last in range(_MOST_AT_AN_END + 1):
+        others = counts[n_first : counts.numel() - n_last]
+        if not _tell_their_range(others, of_one=n_first + n_last == 1):
+            return False
+        widest = _FAR_APART * max(gaps[n_first : len(gaps) - n_last])
+        if gaps[n_first - 1] > widest and (n_last == 0 or gaps[-n_last] > widest):
+            return True
+    return False
+
+
+def _tell_their_range(counts: torch.Tensor, *, of_one: bool) -> bool:
+    """Return whether there are enough numbers to tell what lies apart from them: several, or two that come often."""
+    if counts.numel() >= (_FEWEST_OTHERS if of_one else _OF_FEW):
+        return True
+    return counts.numel() > 1 and int(counts.sum()) >= _OF_FEW * counts.numel()
+
+
+def _is_frequent(gaps: Sequence[float], counts: torch.Tensor) -> bool:
+    """Return whether the first number comes far more often than others, and no other follows it at once."""
+    if counts.numel() <= _FEWEST_OTHERS or gaps[0] <= 1:
+        return False
+    return float(counts[0]) > _FAR_MORE_OFTEN * float(counts[1:].double().median())
 
 
 def _some_places(tensor: torch.Tensor) -> torch.Tensor:

@@ -159,3 +159,23 @@ def test_two_numbers_beside_a_sentinel_are_a_range_where_they_come_often() -> No
     assert range_without_sentinels(labels) == (0, 1)
     assert range_without_sentinels(torch.tensor([3, 5, 900])) == (3, 900)
     assert range_without_sentinels(torch.tensor([0, 2, 5] * 8)) == (0, 5)
+
+
+@pytest.mark.parametrize("sentinels", [(-100, EMPTY), (-100, 255), (-200, -100), (254, 255), (-100, -1, 254, 255)])
+def test_two_sentinels_at_either_end_or_both_are_known(sentinels: tuple[int, ...]) -> None:
+    labels = torch.randint(0, 21, (64, 32), generator=generator(0))
+    for place, sentinel in enumerate(sentinels):
+        labels[place::9] = sentinel
+    low, high = range_without_sentinels(labels) or (0, 0)
+    assert low in (-1, 0) and high == 20
+    for way in ways_to_vary(labels, 0):
+        changed = way(labels, generator(1))
+        is_kept = (labels < low) | (labels > high)
+        assert torch.equal(changed[is_kept], labels[is_kept])
+        assert int(changed[~is_kept].min()) >= low and int(changed[~is_kept].max()) <= high
+
+
+def test_two_groups_of_two_numbers_are_one_range() -> None:
+    assert range_without_sentinels(torch.tensor([0, 1, 100, 101] * 16)) == (0, 101)
+    assert range_without_sentinels(torch.tensor([0] * 400 + [5, 100, 101] * 16)) == (0, 101)
+    assert range_without_sentinels(torch.tensor([7])) == (7, 7)
