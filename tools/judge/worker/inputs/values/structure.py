@@ -55,7 +55,8 @@ def order_of(tensor: torch.Tensor) -> int:
     if tensor.dtype == torch.bool or tensor.dim() == 0 or tensor.shape[-1] < LEAST_ORDERED or tensor.numel() == 0:
         return 0
     last_row = tensor[(-1,) * (tensor.dim() - 1)]
-    return _order(tensor) if _order(last_row) else 0  # nearly every tensor without order shows that in one row
+    may_be_ordered = _order(last_row) != 0 or bool((last_row == last_row[0]).all())  # one number alone: padding
+    return _order(tensor) if may_be_ordered else 0  # nearly every tensor without order shows that in one row
 
 
 def _order(tensor: torch.Tensor) -> int:

@@ -124,6 +124,14 @@ def test_rows_in_order_are_drawn_anew_beside_what_they_are_padded_with(sentinel:
                 assert distinct == [12, 7, 3, 1, 0, 5], "what had no repeats has none"
 
 
+def test_rows_are_in_order_also_where_the_last_one_is_padding_alone() -> None:
+    rows = padded(EMPTY, 1)[[0, 1, 2, 3, 5, 4]]
+    assert order_of(rows) == 1 and order_of(rows.flip(-1)) == -1
+    assert order_of(torch.full((3, 4), EMPTY)) == 0
+    rows[1, 3] = 0
+    assert order_of(rows) == 0
+
+
 def test_the_last_offset_is_no_sentinel_however_far_it_is() -> None:
     offsets = torch.tensor([0, 1, 3, 4, 6, 7, 9, 10, 4096])
     drawn = torch.stack([ways_in_order(offsets, 1)[0](offsets, generator(seed)) for seed in range(8)])
