@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.records.vocabulary import Interface, Status
+from ridgeline.tools.records.vocabulary import Interface
 from tests.judged_again import JUDGED_AGAIN, Record
 
 from .catalogue import cases
@@ -51,7 +51,7 @@ def test_judge_gives_the_right_reason(court: Court, case: Case, record_property:
     found, again = (court.timed_honestly(case.name), "") if case.end.control else court.end_of(case)
     record_property(JUDGED_AGAIN, again)
     assert case.is_end(found), found
-    assert case.end.status is Status.OK or found.reason
+    assert case.end.is_ok or found.reason
 
 
 @pytest.mark.parametrize("case", GAINLESS, ids=lambda c: c.name)

@@ -92,7 +92,7 @@ def test_judge_gives_the_right_reason(ends: dict[str, tuple[Found, str]], case: 
     found, again = ends[case.name]
     record_property(JUDGED_AGAIN, again)
     assert case.is_end(found), found
-    assert case.end.status is Status.OK or found.reason
+    assert case.end.is_ok or found.reason
 
 
 @pytest.mark.timing

@@ -46,30 +46,38 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """How the judge must end a case; any of the codes will do."""
+    """How the judge must end a case: by any of the codes, each of which has its own status."""
 
-    status: S
     codes: tuple[R, ...] = (R.NONE,)
     stage: Stage = Stage.VERIFY
     control: str = ""  # timed: it must not be faster than this one
     gap: str = ""  # accepted today: what it gains
     label: Label | None = None  # that its result must have
 
-    def is_met(self, status: S, code: R) -> bool:
-        """Say whether a case ended so: by one of the codes, with this end's status or the code's own."""
-        return code in self.codes and status in (self.status, code.status)
+    def __post_init__(self) -> None:
+        """Refuse an end that nothing has, and a code that is named twice."""
+        assert self.codes and len(set(self.codes)) == len(self.codes), self.codes
+        assert self.is_ok or R.NONE not in self.codes, self.codes
+
+    @property
+    def is_ok(self) -> bool:
+        """Return whether the candidate must pass."""
+        return self.codes == (R.NONE,)
 
     def words(self) -> str:
-        """Return the end as a table's cell."""
+        """Return the end as a table's cell: its codes beside the status of each."""
         if self.gap:
             return f"**accepted**: {self.gap}"
         if self.label:
             return f"labelled `{self.label}`"
         if self.control:
             return "no gain" if self.control != "itself" else "timed"
-        if self.status is S.OK:
+        if self.is_ok:
             return "no effect"
-        return f"`{self.status}`: " + " or ".join(f"`{code}`" for code in self.codes)
+        codes_of: dict[S, list[str]] = {}
+        for code in self.codes:
+            codes_of.setdefault(code.status, []).append(f"`{code}`")
+        return ", or ".join(f"`{status}`: " + " or ".join(codes) for status, codes in codes_of.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +91,7 @@ class Case:
 
     def is_end(self, found: StepResult) -> bool:
         """Return whether it ended as it must."""
-        return self.end.is_met(found.status, found.reason_code)
+        return found.reason_code in self.end.codes
 
     @property
     def is_to_gain_nothing(self) -> bool:
@@ -110,35 +118,42 @@ VERIFY, TIME, BUILD, CERTIFY = Stage.VERIFY, Stage.TIME, Stage.BUILD, Stage.CERT
 
 
 def wrong(*codes: R, stage: Stage = VERIFY) -> End:
-    return End(status=S.WRONG, codes=codes, stage=stage)
+    return _of(S.WRONG, codes, stage)
 
 
 def fails(*codes: R, stage: Stage = VERIFY) -> End:
-    return End(status=S.RUNTIME_ERROR, codes=codes, stage=stage)
+    return _of(S.RUNTIME_ERROR, codes, stage)
 
 
 def untrusted(*codes: R, stage: Stage = VERIFY) -> End:
-    return End(status=S.UNTRUSTED, codes=codes, stage=stage)
+    return _of(S.UNTRUSTED, codes, stage)
 
 
-def ended(status: S, *codes: R, stage: Stage = VERIFY) -> End:
-    return End(status=status, codes=codes, stage=stage)
+def ended(*codes: R, stage: Stage = VERIFY) -> End:
+    return End(codes=codes, stage=stage)
+
+
+def _of(status: S, codes: tuple[R, ...], stage: Stage) -> End:
+    """Return an end by codes all of which have this status."""
+    others = [str(code) for code in codes if code.status is not status]
+    assert not others, f"{others} end as {status} nowhere: say ended(...)"
+    return End(codes=codes, stage=stage)
 
 
 def harmless(stage: Stage = VERIFY) -> End:
-    return End(status=S.OK, stage=stage)
+    return End(stage=stage)
 
 
 def gainless(control: str = "honest") -> End:
-    return End(status=S.OK, stage=TIME, control=control)
+    return End(stage=TIME, control=control)
 
 
 def labelled(label: Label) -> End:
-    return End(status=S.OK, stage=TIME, label=label)
+    return End(stage=TIME, label=label)
 
 
 def accepted(gain: str, stage: Stage = VERIFY) -> End:
-    return End(status=S.OK, stage=stage, gap=gain)
+    return End(stage=stage, gap=gain)
 
 
 def c(name: str, end: End, where: str = "") -> Case:

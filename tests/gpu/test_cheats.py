@@ -78,7 +78,7 @@ def court(bench) -> Court:
 def test_judge_gives_the_right_reason(court: Court, case: Case) -> None:
     found = court.timed(case.name) if case.end.control else court.judge(case.name, case.end.stage)
     assert case.is_end(found), found
-    assert case.end.status is Status.OK or found.reason
+    assert case.end.is_ok or found.reason
 
 
 @pytest.mark.parametrize("case", GAINLESS, ids=lambda c: c.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cheats.trick import Group, R, S, Trick, c, cuda, ended, fails, harmless, trick
+from tests.cheats.trick import Group, R, Trick, c, cuda, ended, fails, harmless, trick
 from tests.cheats.tricks.words import AFFINE
 
 G = Group
@@ -20,9 +20,9 @@ TRICKS: tuple[Trick, ...] = (
           c("disk_bomb", fails(R.SANDBOX_VIOLATION))),
     trick(G.MACHINE, "a process of its own session stays behind", "the guard ends the tree", c("orphan", harmless())),
     trick(G.MACHINE, "it never returns, or never finishes loading", "each call has a limit",
-          c("spin", ended(S.TIMEOUT, R.CALL_TIMEOUT)), c("sleep_in_constructor", ended(S.TIMEOUT, R.LOAD_TIMEOUT)),
-          cuda("ENDLESS", ended(S.TIMEOUT, R.CALL_TIMEOUT), AFFINE)),
+          c("spin", ended(R.CALL_TIMEOUT)), c("sleep_in_constructor", ended(R.LOAD_TIMEOUT)),
+          cuda("ENDLESS", ended(R.CALL_TIMEOUT), AFFINE)),
     trick(G.MACHINE, "every call takes nearly as long as one may", "one deadline for all calls of a step",
-          c("SLOW_WHEN_TIMED", ended(S.TIMEOUT, R.EVALUATION_DEADLINE), "tests/tools/local/test_judged_kernels.py")),
+          c("SLOW_WHEN_TIMED", ended(R.EVALUATION_DEADLINE), "tests/tools/local/test_judged_kernels.py")),
 )
 # fmt: on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cheats.trick import TIME, Group, R, Trick, c, trick, wrong
+from tests.cheats.trick import TIME, Group, R, Trick, c, ended, trick, wrong
 from tests.cheats.tricks.words import CAUGHT_WHEN_TIMED
 
 G = Group
@@ -68,7 +68,7 @@ TRICKS: tuple[Trick, ...] = (
           c("settled_makes_70_rounds", wrong(R.WRONG_VALUES, R.PRECISION_TOO_LOW))),
     trick(G.ROUNDS, "the same once it is timed",
           "whole trials come again in blocks that do not count, drawn anew",
-          c("settled_makes_70_rounds_when_timed", wrong(*CAUGHT_WHEN_TIMED, R.WRONG_VALUES, stage=TIME))),
+          c("settled_makes_70_rounds_when_timed", ended(*CAUGHT_WHEN_TIMED, R.WRONG_VALUES, stage=TIME))),
     trick(G.ROUNDS, "a filter's gain is taken for settled after 40 of 80 steps: the ratio of two noises sets its pace",
           "the trials `uneven_0` and `uneven_1`: one argument alone is larger, or smaller, beside the others",
           c("filtered_takes_gain_for_settled", wrong(R.WRONG_VALUES, R.PRECISION_TOO_LOW))),
