@@ -9,6 +9,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -112,12 +113,11 @@ def court(request: pytest.FixtureRequest, hosts: Path, graphs: Path) -> Iterator
         os.chmod(folder, 0o755)  # confined code may become another user
         shutil.copytree(hosts, Path(folder, "host"))
         Path(folder, "graphs").symlink_to(graphs)
-        court = Court(Path(folder), references=(*PROBLEMS, "reference"), compared=compared(CASES))
-        court.admit({case.name: _source(case.name) for case in asked_of(request.session, CASES)})
-        court.begin(_timed_here(request.session))
-        yield court
-        assert_no_attack_reached_the_machine(court)
-        court.close()
+        with closing(Court(Path(folder), references=(*PROBLEMS, "reference"), compared=compared(CASES))) as court:
+            court.admit({case.name: _source(case.name) for case in asked_of(request.session, CASES)})
+            court.begin(_timed_here(request.session))
+            yield court
+            assert_no_attack_reached_the_machine(court)
 
 
 def _source(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -37,13 +38,14 @@ def _source(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def court() -> Iterator[Court]:
+    """The court of this run's cases; what their attacks may have dropped is looked for at its end."""
     with tempfile.TemporaryDirectory(prefix="ridgeline-module-cheats-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)  # confined code may become another user
         references = (*PROBLEMS, "reference")
-        court = Court(Path(folder), Interface.MODULE, references, compared=compared(CASES))
-        court.admit({case.name: _source(case.name) for case in CASES}, language="py")
-        yield court
-        court.close()
+        with closing(Court(Path(folder), Interface.MODULE, references, compared=compared(CASES))) as court:
+            court.admit({case.name: _source(case.name) for case in CASES}, language="py")
+            yield court
+            assert_nothing_was_dropped(court)
 
 
 @pytest.mark.parametrize("case", JUDGED, ids=lambda c: c.name)
@@ -60,8 +62,7 @@ def test_cheat_within_the_rules_of_the_clock_gains_nothing(court: Court, case: C
     assert gain is None, gain
 
 
-def test_nothing_was_dropped(court: Court) -> None:
-    """Runs after the table, on the same court."""
+def assert_nothing_was_dropped(court: Court) -> None:
     assert list(court.writable.iterdir()) == []
     assert [path for name in ("torch.py", "sitecustomize.py") for path in court.folder.rglob(name)] == []
 

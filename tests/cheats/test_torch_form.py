@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -48,11 +48,10 @@ def _opened(library: Path, hosts: Path, graphs: Path, chosen: Sequence[Case]) ->
         os.chmod(folder, 0o755)
         shutil.copytree(hosts, Path(folder, "host"))
         Path(folder, "graphs").symlink_to(graphs)
-        court = Court(Path(folder), Interface.TORCH, references=("scaled",))
-        for case in chosen:
-            _add_copy(court, library, case.name)
-        yield court
-        court.close()
+        with closing(Court(Path(folder), Interface.TORCH, references=("scaled",))) as court:
+            for case in chosen:
+                _add_copy(court, library, case.name)
+            yield court
 
 
 @pytest.fixture(scope="module")
