@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 import torch
 
-from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import axes_of
+from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import matrix_axes
 from ridgeline.tools.judge.worker.inputs.parameter_ways import (
     RANDOM,
     Change,
@@ -194,7 +194,7 @@ class ParameterSource:
     @property
     def square(self) -> tuple[str, ...]:
         """Return the names of the square matrices in no order whose values may be of any size."""
-        return tuple(n for n in self.free if axes_of(self.defaults[n].shape) is not None and n not in self._orders)
+        return tuple(n for n in self.free if matrix_axes(self.defaults[n].shape) is not None and n not in self._orders)
 
     def free_to_move(self, *, vectors: bool) -> tuple[str, ...]:
         """Return the names of the vectors, or of the matrices, whose random values are of either sign."""

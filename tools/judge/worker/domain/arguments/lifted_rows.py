@@ -10,7 +10,7 @@ from ridgeline.tools.judge.worker.domain.conditioning import ROOM, are_within, r
 from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.judge.worker.inputs.values.transforms import may_be_lifted
+from ridgeline.tools.judge.worker.inputs.values.transforms import has_rows_to_lift
 from ridgeline.tools.records.trial_names import OUTLIERS
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
@@ -22,7 +22,7 @@ def settle_lifted_rows(source: SecretSource, book: CaseBook, objection: Objectio
     lifted alike then.
     """
     inputs = source.nominal(OUTLIERS)
-    most = max((inputs[i].dim() for i in source.may_be_larger if may_be_lifted(inputs[i])), default=0)
+    most = max((inputs[i].dim() for i in source.may_be_larger if has_rows_to_lift(inputs[i])), default=0)
     for dims in sorted({1, most - 1, most} - {0, -1}) if most else ():
         source.lifted_dims = dims
         book.forget(OUTLIERS)

@@ -146,7 +146,7 @@ def _compare_any(output: torch.Tensor, expected: Expected, *, with_crfm: bool) -
             mismatch = non_finite_mismatch(got, want, output.dtype)
             if mismatch is not None:
                 found = _located(output, start, mismatch, want)
-                return Difference(errors=_HOPELESS, crfm=math.inf, non_finite=found)
+                return Difference(errors=_INFINITE, crfm=math.inf, non_finite=found)
         difference = (got - want).abs_() if all_finite else torch.nan_to_num_((got - want).abs_(), 0.0, 0.0, 0.0)
         rows = torch.linalg.vector_norm(difference, dim=-1)
         total += float((rows**2).sum())
@@ -173,7 +173,7 @@ def _fetched(*figures: list[torch.Tensor]) -> list[list[float]]:
     return [list(itertools.islice(values, len(numbers))) for numbers in figures]
 
 
-_HOPELESS = Errors(overall=math.inf, worst_row=math.inf, worst_element=math.inf)
+_INFINITE = Errors(overall=math.inf, worst_row=math.inf, worst_element=math.inf)
 
 
 def _compare_exact(output: torch.Tensor, expected: Expected) -> Difference:

@@ -13,8 +13,8 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import (
-    axes_of,
     in_place_of,
+    picture_axes,
     pictures_of,
     shape_of_pictures,
 )
@@ -51,7 +51,7 @@ def may_have_areas(inputs: Tensors, forms: Sequence[InputForm], free: Collection
 
 
 def _may_have_areas(tensor: torch.Tensor, form: InputForm) -> bool:
-    if not axes_of(tensor.shape) or not tensor.numel() or form.order or form.is_distinct or is_symmetric(tensor):
+    if not picture_axes(tensor.shape) or not tensor.numel() or form.order or form.is_distinct or is_symmetric(tensor):
         return False
     if form.is_mask:
         return True

@@ -13,8 +13,8 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import (
     LEAST_PLACES,
-    axes_of,
     in_place_of,
+    picture_axes,
     shape_of_pictures,
 )
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
@@ -35,7 +35,7 @@ _PATTERNS = 16
 
 def may_be_corridors(inputs: Tensors, forms: Sequence[InputForm], free: Collection[int]) -> tuple[int, ...]:
     """Return the masks that may be corridors, whole numbers of the shape of such a mask (markers), and labels of any shape."""
-    fit = [i for i in free if len(axes_of(inputs[i].shape)) == 2 and not is_symmetric(inputs[i])]
+    fit = [i for i in free if len(picture_axes(inputs[i].shape)) == 2 and not is_symmetric(inputs[i])]
     masks = [i for i in fit if forms[i].is_mask]
     shapes = {inputs[i].shape for i in masks}
     whole = [i for i in fit if _are_whole(inputs[i], forms[i])]

@@ -37,7 +37,7 @@ Axes = tuple[int, int]
 """The two dimensions of a tensor between which a matrix maps."""
 
 
-def axes_of(shape: torch.Size) -> Axes | None:
+def matrix_axes(shape: torch.Size) -> Axes | None:
     """Return the dimensions of a tensor's square matrices, the largest of several; of those beside each other the last."""
     if not 2 <= len(shape) <= 4:
         return None
@@ -52,7 +52,7 @@ def axes_of(shape: torch.Size) -> Axes | None:
 
 def is_square(shape: torch.Size) -> bool:
     """Return whether a tensor of two or three dimensions holds one square matrix, or several."""
-    axes = axes_of(shape) if len(shape) < 4 else None
+    axes = matrix_axes(shape) if len(shape) < 4 else None
     return axes is not None and shape[axes[0]] == shape[axes[1]]
 
 
@@ -83,7 +83,7 @@ def with_band(tensor: torch.Tensor, size: float, *, is_high: bool) -> torch.Tens
     """
     if not tensor.is_floating_point():
         return _whole_with_band(tensor, int(size), is_high=is_high)
-    axes = axes_of(tensor.shape)
+    axes = matrix_axes(tensor.shape)
     if axes is None or not tensor.numel() or not is_finite(tensor):
         return tensor
     values = tensor.double()
@@ -102,7 +102,7 @@ def with_band(tensor: torch.Tensor, size: float, *, is_high: bool) -> torch.Tens
 
 def with_diagonals_of(tensor: torch.Tensor, other: torch.Tensor, *, shift: int = 0) -> torch.Tensor:
     """Return the other tensor with the diagonals of the first: last bits of these would move a state at each step."""
-    axes = axes_of(tensor.shape)
+    axes = matrix_axes(tensor.shape)
     return other if axes is None else torch.where(_set_places(tensor, axes, shift), tensor, other)
 
 
@@ -113,7 +113,7 @@ def _is_square(shape: torch.Size, axes: Axes, least: int) -> bool:
 def _with_diagonals(
     tensor: torch.Tensor, shift: int, *, of_either_sign: float, times_a_sum: float, others: float
 ) -> torch.Tensor:
-    axes = axes_of(tensor.shape)
+    axes = matrix_axes(tensor.shape)
     if axes is None or not tensor.numel() or not is_finite(tensor):
         return tensor  # empty, or a mask of infinities
     mean, least = float(tensor.double().mean()), min(tensor.shape[axis] for axis in axes)
@@ -132,7 +132,7 @@ def _set_places(tensor: torch.Tensor, axes: Axes, shift: int) -> torch.Tensor:
 
 
 def _whole_near_identity(tensor: torch.Tensor, size: int, shift: int) -> torch.Tensor:
-    axes, ends = axes_of(tensor.shape), _ends_of(tensor)
+    axes, ends = matrix_axes(tensor.shape), _ends_of(tensor)
     if axes is None or ends is None:
         return tensor
     nearest, furthest = sorted((min(max(0, ends[0]), ends[1]), *ends), key=abs)[::2]
@@ -143,7 +143,7 @@ def _whole_near_identity(tensor: torch.Tensor, size: int, shift: int) -> torch.T
 
 
 def _whole_with_band(tensor: torch.Tensor, size: int, *, is_high: bool) -> torch.Tensor:
-    axes, ends = axes_of(tensor.shape), _ends_of(tensor)
+    axes, ends = matrix_axes(tensor.shape), _ends_of(tensor)
     if axes is None or ends is None:
         return tensor
     beyond, within = (_brought_near(tensor, end, size) for end in (reversed(ends) if is_high else ends))

@@ -142,7 +142,7 @@ def with_outliers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
     return rows.scatter(1, columns, torch.where(is_chosen & ~is_fixed, values, there)).view(tensor.shape)
 
 
-def may_be_lifted(tensor: torch.Tensor) -> bool:
+def has_rows_to_lift(tensor: torch.Tensor) -> bool:
     """Return whether whole rows may be lifted: not of a symmetric matrix, nor where the type keeps little of differences."""
     if tensor.dim() == 0 or tensor.numel() == 0 or not holds_lifted(tensor.dtype):
         return False
@@ -156,7 +156,7 @@ def holds_lifted(dtype: torch.dtype) -> bool:
 
 def with_lifted_rows(tensor: torch.Tensor, generator: torch.Generator, *, dims: int) -> torch.Tensor:
     """Return the tensor with a number of its own added to all of some rows; a row has the last `dims` dimensions."""
-    if not may_be_lifted(tensor):
+    if not has_rows_to_lift(tensor):
         return tensor
     count = tensor.shape[:-dims].numel()
     is_chosen = torch.rand(count, generator=generator, device=generator.device) < _LIFTED_ROWS

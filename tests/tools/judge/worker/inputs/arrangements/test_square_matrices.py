@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import (
-    axes_of,
     is_square,
+    matrix_axes,
     near_identity,
     with_band,
     with_diagonals_of,
@@ -32,13 +32,13 @@ from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import (
 def test_one_square_matrix_or_up_to_four_beside_each_other(
     shape: tuple[int, ...], axes: tuple[int, int], is_one: bool
 ) -> None:
-    assert axes_of(torch.Size(shape)) == axes
+    assert matrix_axes(torch.Size(shape)) == axes
     assert is_square(torch.Size(shape)) is is_one, "of an input"
 
 
 @pytest.mark.parametrize("shape", [(8,), (12, 8), (40, 8), (3, 6), (64, 32, 3, 3), (2, 2, 2, 8, 8), ()])
 def test_no_filter_and_no_other_shape(shape: tuple[int, ...]) -> None:
-    assert axes_of(torch.Size(shape)) is None
+    assert matrix_axes(torch.Size(shape)) is None
 
 
 def test_states_and_next_states_may_lie_on_either_side_of_actions() -> None:

@@ -10,7 +10,7 @@ import torch
 from ridgeline.tools.judge.worker.inputs.parameter_ways import Change
 from ridgeline.tools.judge.worker.inputs.values.structure import has_structural_zeros, is_symmetric
 from ridgeline.tools.judge.worker.inputs.values.transforms import (
-    may_be_lifted,
+    has_rows_to_lift,
     narrowed,
     whole_numbers,
     whole_range,
@@ -95,7 +95,7 @@ def test_zeros_stay_where_rows_are_lifted_and_what_keeps_no_differences_is_not()
         torch.ones(0),
         torch.ones(4, 4, dtype=torch.int64),
     )
-    assert not any(map(may_be_lifted, kept)) and may_be_lifted(ones[:2]) and may_be_lifted(ones.double()[:2])
+    assert not any(map(has_rows_to_lift, kept)) and has_rows_to_lift(ones[:2]) and has_rows_to_lift(ones.double()[:2])
     assert all(with_lifted_rows(tensor, generator, dims=1) is tensor for tensor in kept)
 
 
