@@ -14,13 +14,12 @@ from dataclasses import dataclass
 import torch
 
 from ridgeline.tools.judge.replies import Element
+from ridgeline.tools.judge.worker.grading.outputs.chunks import rows_at_once
 from ridgeline.tools.judge.worker.grading.outputs.expected import Expected
 from ridgeline.tools.judge.worker.grading.outputs.row_sizes import SmallRows
 from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.precision import LOST_ROW, MIN_ROW_ELEMENTS, NEAR_LIMIT, SMALLEST_ROW, small_share
 from ridgeline.tools.records.vocabulary import PrecisionClass
-
-_CHUNK = 1 << 22  # elements that are looked at together: 32 MiB in float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +76,7 @@ def row_errors(output: torch.Tensor, expected: Expected, rows: SmallRows) -> tor
     width = output.shape[-1]
     got, want = output.detach().reshape(-1, width), expected.values.reshape(-1, width)
     found = []
-    for places in torch.split(rows.places, max(_CHUNK // width, 1)):
+    for places in torch.split(rows.places, rows_at_once(output)):
         known = want[places]
         apart = torch.where(torch.isfinite(known), got[places].double() - known, 0.0)
         found.append(torch.linalg.vector_norm(apart, dim=-1))
@@ -104,7 +103,7 @@ def _compared(output: torch.Tensor, expected: Expected, precision: PrecisionClas
     if not len(rows):
         return rows
     values = expected.values.reshape(-1, width)
-    counts = [(values[p] != 0).sum(dim=-1) for p in torch.split(rows.places, max(_CHUNK // width, 1))]
+    counts = [(values[p] != 0).sum(dim=-1) for p in torch.split(rows.places, rows_at_once(values))]
     return rows.where(torch.cat(counts) >= MIN_ROW_ELEMENTS)
 
 
