@@ -161,6 +161,11 @@ def _cumsum(call: _Reduction) -> torch.Tensor:
     return call.lanes.running_sum(call.operand, call.given["dim"]).to(call.operand.dtype if made is None else made)
 
 
+def _std_mean(call: _Reduction) -> tuple[torch.Tensor, torch.Tensor]:
+    variance, mean = call.variance()
+    return variance.sqrt(), mean
+
+
 def _norm(call: _Reduction) -> torch.Tensor:
     order = call.given.get("ord", 2)
     if order == 1:
@@ -295,7 +300,7 @@ _REDUCTIONS: dict[str, Callable[[_Reduction], Any]] = {
     "var": lambda call: call.variance()[0],
     "std": lambda call: call.variance()[0].sqrt(),
     "var_mean": lambda call: call.variance(),
-    "std_mean": lambda call: (call.variance()[0].sqrt(), call.variance()[1]),
+    "std_mean": _std_mean,
     "nansum": lambda call: call.sum(call.operand.nan_to_num(nan=0.0)),
     "cumsum": _cumsum,
     "logsumexp": _log_sum_exp,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
+from ridgeline.tools.judge.worker.grading.limits import plain_sums
 from ridgeline.tools.judge.worker.grading.limits.lanes import Lanes, Moments
 from ridgeline.tools.judge.worker.grading.limits.moments import moments_of
 from ridgeline.tools.judge.worker.grading.limits.plain_sums import PLAIN_WAYS, PlainSums
@@ -32,3 +35,19 @@ def test_other_moments_lose_otherwise_in_norms_and_leave_products(moments: Momen
     assert all(0 < float((each - exact).abs().max()) < 1e-4 for each in made)
     with PlainSums(Lanes(16, moments=moments)):
         assert torch.equal(x @ x.mT, torch.mm(x, x.mT).double())
+
+
+@pytest.mark.parametrize("moments", Moments)
+def test_a_deviation_and_a_mean_are_made_at_once(moments: Moments, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(4, 256, generator=torch.Generator().manual_seed(0)).double() + 3
+    calls: list[Moments] = []
+
+    def counted(*given: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        calls.append(moments)
+        return moments_of(*given)
+
+    monkeypatch.setattr(plain_sums, "moments_of", counted)
+    with PlainSums(Lanes(16, moments=moments)):
+        deviation, mean = torch.std_mean(x, dim=-1)
+        assert len(calls) == 1
+        assert torch.equal(deviation, x.std(dim=-1)) and torch.equal(mean, torch.var_mean(x, dim=-1)[1])
