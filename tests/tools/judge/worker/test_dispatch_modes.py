@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.judge.worker import dispatch_modes
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, noticed, operation_name
+from ridgeline.tools.judge.worker.dispatch_modes import Marked, TorchDispatchMode, noticed, operation_name, run_in
 
 WITHIN_A_MODE = """
 import sys
@@ -51,3 +51,18 @@ def test_a_mode_notes_the_operations_of_a_run_and_of_nothing_after_it() -> None:
     seen = noticed(lambda: (x + 1) * 2, Names())
     assert (x - 1).requires_grad
     assert (seen.names, seen.has_gradients) == (["add", "mul"], False)
+
+
+def test_what_a_run_gives_comes_back_without_gradients() -> None:
+    x, seen = torch.ones(2, requires_grad=True), Names()
+    assert not run_in(seen, lambda: x + 1).requires_grad and seen.names == ["add"]
+
+
+def test_a_mark_is_of_all_views_of_memory_and_stays_where_an_operation_is_given_it() -> None:
+    marked, first, other = Marked(), torch.ones(4), torch.ones(4)
+    marked.note(first, (other,), is_marked=True)
+    assert first[1:3] in marked and other not in marked
+    marked.note(first, (other, first[:2]), is_marked=False)
+    assert first in marked, "written in part"
+    marked.note(first, (other,), is_marked=False)
+    assert first not in marked, "another tensor's memory before"

@@ -14,7 +14,7 @@ from torch.utils import _pytree
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, operation_name
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, noticed, operation_name
 from ridgeline.tools.judge.worker.grading.cases.case import Case, EachErrors, errors_of, exact_of, expected_of
 from ridgeline.tools.judge.worker.grading.cases.class_errors import floating_errors, sum_errors
 from ridgeline.tools.judge.worker.grading.cases.vector_signs import as_expected, signed_as
@@ -49,9 +49,7 @@ def settle_double(reference: Reference, inputs: Tensors, native: Tensors) -> Non
     far = [i for i, errors in enumerate(own) if errors.overall > _UNASKED.get(native[i].dtype, _UNASKED_WIDER)]
     if not far:
         return
-    seen = _Seen(inputs)
-    with seen:
-        reference.run(inputs)
+    seen = noticed(lambda: reference.run(inputs), _Seen(inputs))
     if seen.has_views_of_bits:
         reference.keeps_own_type = True
         return

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.judge.worker.contract import tensors_in
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, memory_of, noticed, operation_name
+from ridgeline.tools.judge.worker.dispatch_modes import Marked, TorchDispatchMode, noticed, operation_name
 from ridgeline.tools.judge.worker.grading.cases.case import Case
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.reference import Reference
@@ -58,7 +58,7 @@ class _Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has n
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
         self.takes_extremes = False
-        self._made_of_chosen: set[int] = set()  # by memory; what is given back may be another tensor's next
+        self._made_of_chosen = Marked()
         self._last: deque[tuple[str, torch.Tensor, list[torch.Tensor]]] = deque(maxlen=_MOST_OPEN)
         self._runs: list[list[torch.Tensor]] = []  # of steps: whether each left all numbers; read at the end alone
 
@@ -79,13 +79,9 @@ class _Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has n
         is_step = name in _STEPS and not func._schema.is_mutable and _is_floating(result)
         if is_step:
             self._note_step(name, operands, result)
-        of_chosen = is_step or not self._made_of_chosen.isdisjoint(map(memory_of, operands))
-        given = set(map(memory_of, operands))
-        for made in map(memory_of, tensors_in(result)):
-            if of_chosen:
-                self._made_of_chosen.add(made)
-            elif made not in given:
-                self._made_of_chosen.discard(made)
+        of_chosen = is_step or any(t in self._made_of_chosen for t in operands)
+        for made in tensors_in(result):
+            self._made_of_chosen.note(made, operands, is_marked=of_chosen)
         return result
 
     def _note_step(self, name: str, operands: list[torch.Tensor], result: torch.Tensor) -> None:
@@ -93,7 +89,7 @@ class _Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has n
         for open_run in self._last:
             before = next((t for t in operands if open_run[0] == name and _is_same(t, open_run[1])), None)
             others = [t for t in operands if before is not None and not _is_same(t, before) and t.is_floating_point()]
-            if before is not None and any(memory_of(t) in self._made_of_chosen for t in others):
+            if before is not None and any(t in self._made_of_chosen for t in others):
                 self._last = deque((r for r in self._last if r is not open_run), maxlen=_MOST_OPEN)
                 open_run[2].append((result == before).all())
                 self._last.append((name, result, open_run[2]))

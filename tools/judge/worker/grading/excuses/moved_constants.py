@@ -14,7 +14,7 @@ from torch.utils import _pytree
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.contract import tensors_in
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, memory_of, operation_name
+from ridgeline.tools.judge.worker.dispatch_modes import Marked, TorchDispatchMode, operation_name, run_in
 from ridgeline.tools.judge.worker.grading.excuses.last_bits import may_jump, shares_of
 from ridgeline.tools.judge.worker.reference import Reference
 
@@ -33,8 +33,7 @@ def with_other_constants(
     """
     moving = _MovedConstants(rng_seed)
     try:
-        with torch.no_grad(), moving:
-            outputs = reference.in_own_type(inputs, parameters)
+        outputs = run_in(moving, lambda: reference.in_own_type(inputs, parameters))
     except BadReferenceError:
         return None  # an operation takes no mode
     return outputs if moving.has_moved and not moving.is_jump_found else None
@@ -52,13 +51,13 @@ class _MovedConstants(TorchDispatchMode):  # type: ignore[no-untyped-call]  # to
         self.is_jump_found = False  # an operation on what is made of such a result jumps where last bits decide
         self._rng_seed = rng_seed
         self._count = 0
-        self._constants: set[int] = set()  # by memory; what is given back may be another tensor's next
-        self._moved: set[int] = set()  # what is made of a result that was moved, among others
+        self._constants = Marked()
+        self._moved = Marked()  # what is made of a result that was moved, among others
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         given = tensors_in((args, kwargs))
-        is_of_moved = any(memory_of(t) in self._moved for t in given)
+        is_of_moved = any(t in self._moved for t in given)
         is_constant = self._is_constant(func, given)
         exact = _in_double(func, args, kwargs) if is_constant else None
         result = func(*args, **kwargs)
@@ -66,25 +65,15 @@ class _MovedConstants(TorchDispatchMode):  # type: ignore[no-untyped-call]  # to
         if exact is not None:
             result, is_moved = self._with_other_bits(func, result, exact)
             is_of_moved = is_of_moved or is_moved
-        self._note(given, tensors_in(result), is_constant=is_constant, is_of_moved=is_of_moved)
+        for made in tensors_in(result):
+            self._constants.note(made, (), is_marked=is_constant)  # also what is written into a constant may be none
+            self._moved.note(made, given, is_marked=is_of_moved)
         return result
 
     def _is_constant(self, func: Any, given: list[torch.Tensor]) -> bool:
         if operation_name(func) in _OF_FORM_ALONE:
             return True
-        return torch.Tag.nondeterministic_seeded not in func.tags and all(
-            memory_of(t) in self._constants for t in given
-        )
-
-    def _note(
-        self, given: list[torch.Tensor], made: list[torch.Tensor], *, is_constant: bool, is_of_moved: bool
-    ) -> None:
-        before = set(map(memory_of, given))
-        for tensor in made:
-            memory = memory_of(tensor)
-            _put(self._constants, memory, is_in=is_constant)
-            if is_of_moved or memory not in before:
-                _put(self._moved, memory, is_in=is_of_moved)
+        return torch.Tag.nondeterministic_seeded not in func.tags and all(t in self._constants for t in given)
 
     def _with_other_bits(self, func: Any, result: Any, exact: Any) -> tuple[Any, bool]:
         """Return a result with other last bits wherever it was rounded, and whether there are any; in place where it is so."""
@@ -132,10 +121,3 @@ def _doubled(value: Any) -> Any:
         # a copy in any case: an operation may write where it reads
         return value.double() if value.dtype is torch.float32 else value.clone()
     return torch.float64 if value is torch.float32 else value
-
-
-def _put(kept: set[int], memory: int, *, is_in: bool) -> None:
-    if is_in:
-        kept.add(memory)
-    else:
-        kept.discard(memory)

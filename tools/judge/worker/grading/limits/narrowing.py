@@ -9,7 +9,7 @@ import torch
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.contract import tensors_in
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, noticed
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import NOMINAL
@@ -27,13 +27,10 @@ def computed_dtypes(reference: Reference, book: CaseBook, dtypes: tuple[str, ...
 
 def _narrows(reference: Reference, inputs: Tensors) -> bool:
     """Return whether the reference makes numbers in float64 of numbers that it computed in less."""
-    seen = _Narrowing()
     try:
-        with seen:
-            reference.run(inputs)
+        return noticed(lambda: reference.run(inputs), _Narrowing()).is_found
     except BadReferenceError:
         return True  # nothing can be told of an operation that takes no mode
-    return seen.is_found
 
 
 class _Narrowing(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there

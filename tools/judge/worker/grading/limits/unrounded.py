@@ -10,7 +10,7 @@ import torch
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.contract import tensors_in
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, memory_of
+from ridgeline.tools.judge.worker.dispatch_modes import Marked, TorchDispatchMode, run_in
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import NOMINAL
@@ -35,8 +35,7 @@ def _rounded(reference: Reference, book: CaseBook) -> frozenset[int]:
     case, seen = book.case(NOMINAL[0]), _Rounding()
     outputs: Tensors | None
     try:
-        with torch.no_grad(), seen:
-            outputs = reference.in_double(case.inputs, case.parameters)
+        outputs = run_in(seen, lambda: reference.in_double(case.inputs, case.parameters))
     except BadReferenceError:
         outputs = None  # an operation takes no mode
     if outputs is None:
@@ -49,21 +48,19 @@ class _Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch ha
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
-        self._rounded: set[int] = set()  # by memory; what is given back may be another tensor's next
+        self._rounded = Marked()
 
     def is_of_rounded(self, tensor: torch.Tensor) -> bool:
         """Return whether any number in a tensor's memory is rounded, or made of one that is."""
-        return memory_of(tensor) in self._rounded
+        return tensor in self._rounded
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        given = set(map(memory_of, tensors_in((args, kwargs or {}))))
-        is_of_rounded = not given.isdisjoint(self._rounded)
+        given = tensors_in((args, kwargs or {}))
+        is_of_rounded = any(t in self._rounded for t in given)
         for made in tensors_in(result):
-            if (made.is_floating_point() or made.is_complex()) and (is_of_rounded or _is_rounded(made)):
-                self._rounded.add(memory_of(made))
-            elif memory_of(made) not in given:
-                self._rounded.discard(memory_of(made))
+            is_number = made.is_floating_point() or made.is_complex()
+            self._rounded.note(made, given, is_marked=is_number and (is_of_rounded or _is_rounded(made)))
         return result
 
 
