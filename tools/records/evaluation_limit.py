@@ -16,7 +16,8 @@ LONGEST_BUILD_S = 300.0
 """A build may take this long by the clock, whatever its compiler's processor time: a module's import may sleep."""
 
 LEAST_TRIALS = 12
-"""Trials that a reference of one input and no parameter takes. A verification of fewer may last as long as one of these."""
+"""Trials that half of an evaluation's time is for: the nominal and the transformed ones. A verification of more has longer, one
+of fewer (a reference may refuse all but the two nominal ones) as long as one of these."""
 MOST_TRIALS = 59
 """Trials of a reference that takes every kind; an engine waits for an evaluator as if each reference did."""
 _SANITIZED = 2.0

@@ -85,18 +85,19 @@ PLAIN_LANES = (8, 16)
 where an error is near a limit."""
 
 PLAIN_SCALES = (1.0, 1.37, 1.17, 1.71)
-"""Factors of all terms of a plain sum, each with either number of `PLAIN_LANES`: where most terms are alike each addition
-rounds alike, by what that one number is, and of few rows one decides whose largest terms are nearly equal."""
+"""Factors of all terms of a plain sum, by any lanes: where most terms are alike each addition rounds alike, by what that one
+number is, and of few rows one decides whose largest terms are nearly equal."""
 
 FEW_LANES = 1
-"""Lanes of a plain loop that no compiler makes several of, as it may not reorder sums in float32; asked for last."""
+"""Lanes of a plain loop that no compiler makes several of, as it may not reorder sums in float32."""
 
 LONGEST_FEW = 4096
 """Terms that each of so `FEW_LANES` adds up at most: who adds more of them in one float loses what a judge looks for."""
 
 BEYOND_SUMS = 16.0
-"""Plain sums are made in one way after the other, each number of lanes at each scale, only while error <= this x limit, where
-limit = max(nominal gate, multiple x largest error of the class and of the ways so far): no other way makes a larger one up."""
+"""Plain sums are made in one way after the other, in the order of `PLAIN_WAYS` (the judge's plain_sums.py), only while
+error <= this x limit, where limit = max(nominal gate, multiple x largest error of the class and of the ways so far): no other
+way makes a larger one up."""
 
 LOSSY_SHARE = 1 / 8
 """Share of a limit from which on PyTorch's own error is one sample of what float32 loses there: near such a limit its errors on

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.descriptions import description_of
+from tests.tools.judge.worker.judging import judging, reference
 from tests.tools.measure.answering import Answering
 
 from ridgeline.tools.judge.messages import Examine, ExamineRepeat, Poison, Prepare
@@ -27,12 +28,17 @@ from ridgeline.tools.records.trial_names import (
     APART,
     ARRANGED,
     CROWDS,
+    LARGE_INPUTS,
+    MOVED_COPY,
     NEAR_ONE,
     NOMINAL,
     ORDER_ONE,
     SCALARS,
     SIGNED,
+    SILENT,
     SIZED,
+    SMALL_INPUTS,
+    SOLID,
     TRANSFORMED,
     TWEAKED,
 )
@@ -203,8 +209,16 @@ def test_time_is_added_where_fresh_secrets_decide_and_nowhere_else() -> None:
 
 
 _SLOW_S = 3.0  # a call of so slow a kernel: none fits into the time of late ones
-_LEAST = (*NOMINAL, *TWEAKED, "shifted", *(name for name in TRANSFORMED if name not in (*TWEAKED, "shifted")))
-_FIVE_ARGUMENTS = (*_LEAST[:5], *(f"{ALONE}_{i}" for i in range(5)), *_LEAST[5:])
+_PLANNED = (*NOMINAL, *TWEAKED, "shifted", *(name for name in TRANSFORMED if name not in (*TWEAKED, "shifted")))
+_DOUBLING = (*_PLANNED, APART, *CROWDS, SOLID, *SILENT)
+"""The trials of `x * 2`."""
+_FIVE_ARGUMENTS = (
+    *_PLANNED[:5],
+    *(f"{ALONE}_{i}" for i in range(5)),
+    *_PLANNED[5:],
+    *(APART, *CROWDS, MOVED_COPY, SOLID, LARGE_INPUTS, SMALL_INPUTS, *SILENT),
+)
+"""The trials of `a + b * c - d * e`."""
 
 
 def calls_of(trials: Sequence[str], factor: float, **asked: int) -> int:
@@ -216,11 +230,28 @@ def calls_of(trials: Sequence[str], factor: float, **asked: int) -> int:
 
 def test_the_page_says_how_often_a_verification_calls_a_kernel() -> None:
     page = " ".join((DOCS / "interface.md").read_text(encoding="utf-8").split())
-    least, five = calls_of(_LEAST, 0.1), calls_of(_FIVE_ARGUMENTS, 0.1)
-    near, five_near = calls_of(_LEAST, 0.6), calls_of(_FIVE_ARGUMENTS, 0.6)
-    assert f"at least {least} times ({len(_LEAST)} trials)" in page
-    assert f"{five} times with five arguments ({len(_FIVE_ARGUMENTS)} trials)" in page
-    assert f"{near} and {five_near} times near a limit" in page
+    least, doubling, five = (calls_of(trials, 0.1) for trials in (NOMINAL, _DOUBLING, _FIVE_ARGUMENTS))
+    near, five_near = calls_of(_DOUBLING, 0.6), calls_of(_FIVE_ARGUMENTS, 0.6)
+    assert f"{doubling} times for `x * 2` ({len(_DOUBLING)} trials)" in page
+    assert f"{five} for `a + b * c - d * e` ({len(_FIVE_ARGUMENTS)})" in page
+    assert f"{least} where a reference takes none but the two nominal ones" in page
+    assert f"these two {near} and {five_near} times near a limit" in page
+    assert f"120 s for up to {LEAST_TRIALS} trials" in page
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("args", "body", "trials"),
+    [(("x",), "x * 2", _DOUBLING), (("a", "b", "c", "d", "e"), "a + b * c - d * e", _FIVE_ARGUMENTS)],
+)
+def test_the_references_that_the_page_names_take_so_many_trials(
+    args: tuple[str, ...], body: str, trials: tuple[str, ...], tmp_path: Path
+) -> None:
+    source = reference(", ".join(args), f"return {body}", ", ".join("torch.randn(64, 128)" for _ in args))
+    with judging(source, tmp_path) as judge:
+        taken = judge.problem.trials
+    assert {name for name in taken if not name.startswith(ALONE)} == {n for n in trials if not n.startswith(ALONE)}
+    assert len(taken) == len(trials)
 
 
 @pytest.mark.parametrize("page", ["judge.md", "cheats.md"])
@@ -232,7 +263,7 @@ def test_the_pages_say_how_many_calls_go_unexamined(page: str) -> None:
 def test_a_kernel_of_nearly_four_seconds_a_call_is_judged_in_time_whatever_the_reference_takes() -> None:
     default_s, call_s = 30.0, 3.9
     for arguments in range(7):
-        trials = (*_LEAST[:5], *(f"{ALONE}_{i}" for i in range(arguments)), *_LEAST[5:])
+        trials = (*_PLANNED[:5], *(f"{ALONE}_{i}" for i in range(arguments)), *_PLANNED[5:])
         first_s = verify_limit_s(default_s, len(trials))
         assert call_s * calls_of(trials, 0.1) <= first_s
         further_s = verify_limit_s(default_s, len(trials), draws=FRESH_SECRETS)
@@ -241,8 +272,8 @@ def test_a_kernel_of_nearly_four_seconds_a_call_is_judged_in_time_whatever_the_r
         assert call_s * calls_of(trials, 0.1, extra_trials=40, own_secrets=3) <= planned_s
 
 
-def test_the_deadline_knows_the_least_and_the_most_trials_of_a_reference() -> None:
-    assert len(_LEAST) == len(NOMINAL + TRANSFORMED) == LEAST_TRIALS
+def test_the_deadline_is_for_the_nominal_and_transformed_trials_at_least_and_knows_the_most_of_a_reference() -> None:
+    assert len(_PLANNED) == len(NOMINAL + TRANSFORMED) == LEAST_TRIALS
     further = (
         APART,
         *CROWDS,
@@ -254,4 +285,4 @@ def test_the_deadline_knows_the_least_and_the_most_trials_of_a_reference() -> No
         *SIGNED,
         SCALARS,
     )
-    assert len(_LEAST) + len(further) == MOST_TRIALS
+    assert len(_PLANNED) + len(further) == MOST_TRIALS

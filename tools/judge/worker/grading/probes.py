@@ -75,7 +75,10 @@ def passed(probe: Probe, case: Case, passed_by: tuple[bool, ...]) -> Passed | No
 
 
 def is_constant(case: Case) -> bool:
-    """Return whether every expected output of more than one element is one number."""
+    """Return whether every expected output has several elements, and all of them are one number.
+
+    A single element tells nothing: beside such an output a case is not constant.
+    """
     return all(_is_constant(e) for e in case.expected)
 
 

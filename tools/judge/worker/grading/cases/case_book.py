@@ -52,7 +52,7 @@ class CaseBook:
     """Cases by name, kept while they fit into `budget_bytes` and made again from the secret when they do not.
 
     A case that does not fit is held until the next one is made, or until `let_go`: a trial asks for its case three
-    times.
+    times. One that is larger than `held_bytes` is made at each of them.
     """
 
     def __init__(
