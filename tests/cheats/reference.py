@@ -1,4 +1,4 @@
-"""The problem that cheats pretend to solve whose names begin with no other one: bias + GELU + residual + layer norm."""
+"""The usual problem, which cheats pretend to solve whose names begin with no other one: bias + GELU + residual + layer norm."""
 
 import torch
 from torch import nn
