@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,9 @@ def execute(args: argparse.Namespace) -> int:
 
     A file that the machine failed on, or was too busy for, has none: its line says why, and where there are several files
     a last line on stderr names all such ones. Where stderr is a terminal, it shows each step as it begins.
+
+    Raises:
+        KeyboardInterrupt: a Ctrl-C was told and the judging ended; verdicts that came before it are printed.
     """
     console = make_console()
     unjudged: list[str] = []
@@ -61,18 +66,34 @@ def execute(args: argparse.Namespace) -> int:
     if swapped is not None:
         raise ProblemError(f"{swapped}: the problem comes first, then the kernels")
     unsafe = args.unsafe_no_sandbox
-    evaluate(
-        args.problem,
-        files,
-        device=args.device,
-        allow_unsafe=unsafe,
-        on_evaluation=show,
-        on_wait=tell,
-        on_step=_step_teller() if sys.stderr.isatty() else None,
-    )
+    with _interrupt_told(tell):
+        evaluate(
+            args.problem,
+            files,
+            device=args.device,
+            allow_unsafe=unsafe,
+            on_evaluation=show,
+            on_wait=tell,
+            on_step=_step_teller() if sys.stderr.isatty() else None,
+        )
     if unjudged and len(files) > 1:
         tell(f"not judged: {', '.join(unjudged)}; the line of each says why")
     return EXIT_INTERNAL if unjudged else EXIT_OK
+
+
+@contextmanager
+def _interrupt_told(tell: Callable[[str], object]) -> Iterator[None]:
+    """Say at once that a Ctrl-C is obeyed, also where this process was started with the signal ignored, as by a shell's `&`."""
+
+    def handle(*_: object) -> None:
+        tell("SIGINT: stopping; what is under way gets no verdict")
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _step_teller() -> Callable[[str], None]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +18,7 @@ from tests.graph.memory_engine import DEVICE
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.result import evaluation_line
 from ridgeline.checkpoints.stored_certificate import StoredCertificate
-from ridgeline.graph.cli import EXIT_INTERNAL, EXIT_OK
+from ridgeline.graph.cli import EXIT_INTERNAL, EXIT_INTERRUPTED, EXIT_OK, main
 from ridgeline.graph.cli.commands.evaluate import describe, execute
 from ridgeline.graph.library.evaluation import Evaluation as Judged
 from ridgeline.graph.search.judging.judging import failure_text
@@ -177,6 +180,30 @@ def test_evaluate_shows_its_steps_on_a_terminal_alone(
     args = argparse.Namespace(problem="p", files=["k.cpp"], json=True, device="cpu", unsafe_no_sandbox=False)
     assert execute(args) == EXIT_OK
     assert capsys.readouterr() == ("", "[     0s] timing PyTorch\n" if is_terminal else "")
+
+
+@pytest.mark.parametrize("is_ignored", [True, False])
+@pytest.mark.parametrize("comes", ["before its verdict", "beside its verdict"])
+def test_an_interrupt_is_told_and_ends_evaluate_with_its_exit_code(
+    comes: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, is_ignored: bool
+) -> None:
+    ended: list[str] = []
+
+    async def judged(*_: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(60 if comes == "before its verdict" else 0)
+        finally:
+            ended.append("the judging")
+
+    monkeypatch.setattr("ridgeline.graph.library.evaluation._judged", judged)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN if is_ignored else signal.default_int_handler)
+    try:
+        code = main(["evaluate", "quickstart", "k.cpp"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (code, ended) == (EXIT_INTERRUPTED, ["the judging"])
+    assert capsys.readouterr() == ("", "ridgeline: SIGINT: stopping; what is under way gets no verdict\n")
 
 
 def test_missing_problem_file_gets_one_line(tmp_path: Path) -> None:
