@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 logger = logger_of(__name__)
 
+TIMING_PYTORCH = (
+    "timing PyTorch in each of its configurations, which takes half a minute or more where no times are stored"
+)
+"""The one step of `evaluate_files` that may last for minutes."""
+
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -113,9 +118,7 @@ async def evaluate_files(
         taken, verify_s = await _timed(_further(build, begin))
         is_right = isinstance(taken, Measured) and not taken.is_over
         if is_right and baselines is None:
-            tell(
-                "timing PyTorch in each of its configurations, which takes half a minute or more where no times are stored"
-            )
+            tell(TIMING_PYTORCH)
             baselines = await engine.submit(BaselineTask(problem=described))
         if is_right:
             tell(f"timing {file} in turns with eager PyTorch")

@@ -40,7 +40,7 @@ def execute(args: argparse.Namespace) -> int:
     """Print each file's verdict as it comes, as one JSON line with `--json`; 0 whatever the verdicts, 1 where one is missing.
 
     A file that the machine failed on, or was too busy for, has none: its line says why, and where there are several files
-    a last line on stderr names all such ones. Where stderr is a terminal, it shows each step as it begins.
+    a last line on stderr names all such ones. Where stderr is a terminal, it shows each step as it begins, else the longest.
 
     Raises:
         KeyboardInterrupt: a Ctrl-C was told and the judging ended; verdicts that came before it are printed.
@@ -60,6 +60,7 @@ def execute(args: argparse.Namespace) -> int:
 
     def tell(text: str) -> None:
         sys.stderr.write(f"ridgeline: {printable(text)}\n")
+        sys.stderr.flush()
 
     files = [Path(file) for file in args.files]
     swapped = next((file for file in files if file.suffix in PROBLEM_SUFFIXES), None)
@@ -74,7 +75,7 @@ def execute(args: argparse.Namespace) -> int:
             allow_unsafe=unsafe,
             on_evaluation=show,
             on_wait=tell,
-            on_step=_step_teller() if sys.stderr.isatty() else None,
+            on_step=_step_teller() if sys.stderr.isatty() else _longest_step_teller(tell),
         )
     if unjudged and len(files) > 1:
         tell(f"not judged: {', '.join(unjudged)}; the line of each says why")
@@ -105,6 +106,17 @@ def _step_teller() -> Callable[[str], None]:
         sys.stderr.flush()
 
     return tell
+
+
+def _longest_step_teller(tell: Callable[[str], object]) -> Callable[[str], None]:
+    """Return what passes on the step that may take minutes, so that a log does not stand still without a word."""
+    from ridgeline.graph.library.judged_files import TIMING_PYTORCH
+
+    def pass_on(text: str) -> None:
+        if text == TIMING_PYTORCH:
+            tell(text)
+
+    return pass_on
 
 
 def describe(line: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ from ridgeline.checkpoints.stored_certificate import StoredCertificate
 from ridgeline.graph.cli import EXIT_INTERNAL, EXIT_INTERRUPTED, EXIT_OK, main
 from ridgeline.graph.cli.commands.evaluate import describe, execute
 from ridgeline.graph.library.evaluation import Evaluation as Judged
+from ridgeline.graph.library.judged_files import TIMING_PYTORCH
 from ridgeline.graph.search.judging.judging import failure_text
 from ridgeline.tools.records.baselines import Baseline, Baselines, Floor
 from ridgeline.tools.records.error_map import LimitUse, Measure
@@ -168,18 +169,19 @@ def test_evaluate_exits_with_one_where_the_machine_failed_on_a_file_and_names_it
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_evaluate_shows_its_steps_on_a_terminal_alone(
+def test_evaluate_shows_its_steps_on_a_terminal_and_the_longest_everywhere(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, is_terminal: bool
 ) -> None:
-    def evaluate(*_: object, on_step: Callable[[str], None] | None, **__: object) -> None:
-        if on_step is not None:
-            on_step("timing PyTorch")
+    def evaluate(*_: object, on_step: Callable[[str], None], **__: object) -> None:
+        on_step("describing the reference")
+        on_step(TIMING_PYTORCH)
 
     monkeypatch.setattr("ridgeline.graph.cli.commands.evaluate.evaluate", evaluate)
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
     args = argparse.Namespace(problem="p", files=["k.cpp"], json=True, device="cpu", unsafe_no_sandbox=False)
     assert execute(args) == EXIT_OK
-    assert capsys.readouterr() == ("", "[     0s] timing PyTorch\n" if is_terminal else "")
+    shown = f"[     0s] describing the reference\n[     0s] {TIMING_PYTORCH}\n"
+    assert capsys.readouterr() == ("", shown if is_terminal else f"ridgeline: {TIMING_PYTORCH}\n")
 
 
 @pytest.mark.parametrize("is_ignored", [True, False])
