@@ -57,13 +57,15 @@ def _request(args: argparse.Namespace) -> SearchRequest:
             "run: no problem was named; try ridgeline run quickstart, or ridgeline run path/to/problem.yaml "
             "(ridgeline problems lists what ships, ridgeline new makes one of your own module)"
         )
-    if problem is not None and not is_resumed:
+    if problem is not None:
         _refuse_run(problem)
     return request_of_words(vars(args), problem=problem, run_dir=run_dir, resume=is_resumed)
 
 
 def _refuse_run(problem: str) -> None:
     """Refuse the folder or the name of a run where a problem is to be named."""
+    if problem in shipped_problems() or (Path(problem) / PROBLEM).is_file():
+        return
     named = next((run for run in (Path(problem), RUNS / problem) if (run / FILE_NAME).is_file()), None)
-    if named is not None and not (named / PROBLEM).is_file() and problem not in shipped_problems():
+    if named is not None and not (named / PROBLEM).is_file():
         raise ProblemError(f"{problem}: a search's run, no problem; to go on with it: {resume_command(named)}")

@@ -43,15 +43,27 @@ def test_resume_of_what_is_no_run_says_what_it_is_and_what_to_give(problem: Path
     assert_one_line(done, "/etc: a folder that holds no run", "give the folder of a run")
 
 
-def test_a_run_that_is_named_as_a_problem_is_told_how_it_goes_on(problem: Path) -> None:
+@pytest.mark.parametrize("words", [(), ("--resume",)])
+def test_a_run_that_is_named_as_a_problem_is_told_how_it_goes_on(problem: Path, words: tuple[str, ...]) -> None:
     run = problem.parent / "runs" / "mine-1"
     run.mkdir(parents=True)
     (run / "archive.sqlite").touch()
     for named in ("runs/mine-1", "mine-1"):
-        done = ridgeline("run", named, cwd=problem.parent)
+        done = ridgeline("run", named, *words, cwd=problem.parent)
         assert_one_line(
             done, f"{named}: a search's run, no problem; to go on with it: ", f"--resume {problem.parent}/runs/mine-1"
         )
+
+
+def test_a_problem_s_folder_is_meant_where_a_run_has_its_name(problem: Path) -> None:
+    own = problem.parent / "mine"
+    own.mkdir()
+    for file in ("reference.py", "problem.yaml"):
+        (problem.parent / file).rename(own / file)
+    run = problem.parent / "runs" / "mine"
+    run.mkdir(parents=True)
+    (run / "archive.sqlite").touch()
+    assert_one_line(ridgeline("run", "mine", "--resume", cwd=problem.parent), "no unfinished run of mine")
 
 
 @pytest.mark.thorough
