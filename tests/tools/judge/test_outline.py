@@ -86,6 +86,8 @@ def test_arguments_of_every_kind_are_outlined(
         (reference(body="x.relu_(); return x.sum(1)"), "", ""),
         (reference(inputs="'text'"), "form", "is a str"),
         (reference(body="return x.to(torch.complex64)"), "form", "complex64"),
+        (reference(inputs="torch.rand(0, 8)"), "form", r"only empty tensors: a kernel would have nothing to do"),
+        (reference(body="return x[:0], x + 1"), "", ""),
         (reference(body="raise ValueError('no rows')"), "raised", r"ValueError: no rows \(line \d+ in forward\)"),
         ("import a_package_nobody_has\n", "package", "No module named"),
         (reference(init="import os; os._exit(3)"), "raised", "ended the process"),

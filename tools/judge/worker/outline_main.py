@@ -41,6 +41,7 @@ from ridgeline.tools.judge.outline import Outline, OutlineCode, OutlineRequest
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.description import describe
 from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
+from ridgeline.tools.judge.worker.domain.usable import refuse_empty
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.machine.lifeline import end_with_parent
@@ -154,6 +155,7 @@ def _outline(
     with FakeTensorMode(allow_non_fake_inputs=True):
         reference = kind(source, limit=limit)
         outputs = reference.signature.with_role(Role.OUTPUT)
+        refuse_empty(output.shape for output in outputs)
         accepted_classes(tolerance, tuple(s.dtype for s in outputs))
         inputs = reference.draw_inputs(1)
         state = reference.named_tensors()

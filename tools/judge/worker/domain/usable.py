@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
+
 import torch
 
 from ridgeline.tools.errors import BadReferenceError
@@ -44,11 +47,20 @@ def check_usable(reference: Reference) -> None:
             raise BadReferenceError.of_text(
                 f"forward() is nondeterministic: two runs on the same inputs differ{_RANDOM}"
             )
-    if not any(t.numel() for t in first):
-        raise BadReferenceError.of_text("forward() gives only empty tensors: a kernel would have nothing to do")
+    refuse_empty(tuple(t.shape) for t in first)
     if all(t.is_floating_point() and not bool(torch.isfinite(t).any()) for t in first):
         raise BadReferenceError.of_text("forward() gives nothing but NaN or infinity for get_inputs()")
     settle_double(reference, inputs, first)
+
+
+def refuse_empty(shapes: Iterable[Sequence[int]]) -> None:
+    """Refuse a reference by the shapes of its results.
+
+    Raises:
+        BadReferenceError: none of them has an element.
+    """
+    if not any(math.prod(shape) for shape in shapes):
+        raise BadReferenceError.of_text("forward() gives only empty tensors: a kernel would have nothing to do")
 
 
 def _check_form(what: str, tensors: Tensors, signature: Signature, role: Role) -> None:
