@@ -68,7 +68,7 @@ def _refuse_uncovered(search: ResolvedSearch) -> None:
     limit_s = outline_limit_s(search.problem.call_timeout_s)
     with OutlineProcess(limit_s=limit_s, with_graphs=True, on_wait=tells_of_wait(given)) as outlines:
         found = outlines.outline(target.reference_source, target.tolerance)
-    refuse_broken(found, given)
+    refuse_broken(found, search.problem, target.device.kind)
     refusal = why_uncovered(target.described(found.description)) if found.description else None
     if refusal is not None:
         raise refusal

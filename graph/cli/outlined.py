@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.graph.session.machine import users_reference
 from ridgeline.graph.session.on_device import on_device
 from ridgeline.tools.errors import BadReferenceError, UncoveredError
 from ridgeline.tools.judge.outline import OPEN, Outline, OutlineCode
@@ -105,18 +106,25 @@ def outline_problem(outlines: OutlineProcess, spec: ProblemSpec, target: str) ->
     device = Device(kind=kind, name=kind.value, arch=arch, uuid="", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25)
     problem = on_device(spec, device)
     found = outlines.outline(problem.reference_source, problem.tolerance)
-    refuse_broken(found, spec.reference_given)
+    refuse_broken(found, spec, kind)
     if found.description is None:
         return OutlinedProblem(kind=kind, unknown=f"only a run can tell its signature: {found.reason}")
     described = problem.described(found.description)
     return OutlinedProblem(kind=kind, target=described, refusal=why_uncovered(described))
 
 
-def refuse_broken(found: Outline, reference: object) -> None:
-    """Raise BadReferenceError for an outline of a reference that cannot be judged anywhere, named as its user does."""
-    if found.code and found.code not in _LEFT_TO_A_RUN:
-        said = found.reason.replace("FakeTensor", "Tensor")  # what stands for one in an outline
-        raise BadReferenceError(f"{reference}: {said}")
+def refuse_broken(found: Outline, spec: ProblemSpec, target: str) -> None:
+    """Raise BadReferenceError for an outline that `why_broken` refuses; its reference and sizes are named as its user does."""
+    if said := why_broken(found):
+        with users_reference(spec, target):
+            raise BadReferenceError.of_text(said)
+
+
+def why_broken(found: Outline) -> str:
+    """Return why a reference can be judged nowhere, "" where it may be."""
+    if not found.code or found.code in _LEFT_TO_A_RUN:
+        return ""
+    return found.reason.replace("FakeTensor", "Tensor")  # what stands for one in an outline
 
 
 def problem_lines(outlined: Sequence[OutlinedProblem]) -> list[str]:

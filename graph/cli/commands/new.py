@@ -7,9 +7,10 @@ import shlex
 import sys
 from pathlib import Path
 
-from ridgeline.graph.cli.outlined import outline_problem, problem_lines, refuse_broken, tells_of_wait
+from ridgeline.graph.cli.outlined import outline_problem, problem_lines, tells_of_wait, why_broken
 from ridgeline.problems.new import new_problem
 from ridgeline.problems.spec import load_problem
+from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.outline_process import OutlineProcess
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
@@ -23,7 +24,8 @@ def execute(args: argparse.Namespace) -> int:
     with OutlineProcess(with_graphs=True, on_wait=tells_of_wait(args.reference)) as outlines:
 
         def check(source: str, tolerance: str) -> None:
-            refuse_broken(outlines.outline(source, PrecisionClass(tolerance)), args.reference)
+            if said := why_broken(outlines.outline(source, PrecisionClass(tolerance))):
+                raise BadReferenceError(f"{args.reference}: {said}")
 
         path = new_problem(args.name, Path(args.reference), Path(args.out), check=check)
         spec = load_problem(path)

@@ -32,6 +32,17 @@ def test_a_problem_that_is_named_is_told_as_a_kernel_sees_it(problem: Path, caps
     assert [arg["name"] for arg in on_cpu["args"]] == ["x", "out"] and on_cpu["problem_h"] in told
 
 
+@pytest.mark.parametrize(("rows", "says"), [("-12", "get_inputs() raised "), ("12.5", "get_inputs() raised "), ("0", "empty")])
+def test_a_size_that_the_reference_cannot_take_is_named_beside_what_it_led_to(
+    problem: Path, capsys: pytest.CaptureFixture[str], rows: str, says: str
+) -> None:
+    problem.write_text(f"name: mine\nreference: reference.py\ntargets: {{cpu: {{sizes: {{ROWS: {rows}}}}}}}\n")
+    assert cli.main(["problems", str(problem)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"ridgeline: {problem.with_name('reference.py')}: ") and says in said
+    assert said.endswith(f" (with ROWS = {rows} of {problem}'s targets.cpu.sizes)\n")
+
+
 def test_of_a_reference_that_reads_values_only_a_run_tells_the_signature(
     problem: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
