@@ -5,6 +5,7 @@ for minutes, of a large reference. A mistake in the reference would be told as l
 reference is outlined by fake tensors in one process of the lowest priority. An outline is no verdict: the judge, which
 then does not wait, says what is wrong in its own words, or describes a reference that only looked broken. So it is with
 a reference that the engine's user would refuse as soon as it is described, such as one that the offline model does not cover.
+One whose sizes this machine's memory does not hold is refused by its outline: the judge goes by the same shapes.
 
 On a GPU a description waits as before: its judge takes memory there that a measurement may need.
 """
@@ -16,7 +17,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
 
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import BadReferenceError, EngineError
 from ridgeline.tools.judge.outline import Outline, OutlineCode
 from ridgeline.tools.judge.outline_process import OutlineProcess
 from ridgeline.tools.machine.locks import DeviceLock
@@ -53,15 +54,31 @@ async def held_to_describe(lock: DeviceLock, problem: Target, refuses: Refuses |
 
 
 async def _looks_refused(problem: Target, refuses: Refuses | None) -> bool:
-    """Say whether an outline speaks against the reference; short waits, of which nobody is told, end before it begins."""
+    """Say whether an outline speaks against the reference; short waits, of which nobody is told, end before it begins.
+
+    Raises:
+        BadReferenceError: it is too large for the device.
+    """
     await asyncio.sleep(TELL_AFTER_S)
     with contextlib.suppress(EngineError, OSError, ValueError):  # an outline that fails says nothing
         outline = await _outlined(problem, with_graph=refuses is not None)
         if outline.code in _BROKEN:
             return True
+        _refuse_too_large(outline, problem)
         if refuses is not None and outline.description is not None:
             return await asyncio.to_thread(refuses, problem.described(outline.description))
     return False
+
+
+def _refuse_too_large(outline: Outline, problem: Target) -> None:
+    """Refuse a reference as the judge does, which first makes its inputs: what they take another's measurement may need.
+
+    Raises:
+        BadReferenceError: the device lacks the least that judging takes.
+    """
+    on_device = outline.on(problem.device)
+    if not outline.code and on_device.code is OutlineCode.MEMORY:
+        raise BadReferenceError.of_text(on_device.reason)
 
 
 async def _outlined(problem: Target, *, with_graph: bool) -> Outline:

@@ -68,6 +68,11 @@ def describe(make_problem: Callable[..., DescribedTarget]) -> Callable[[str], De
         ),
         (WHOLE.replace("x + 1", "x @ torch.rand(3)"), r"forward\(\) raised .*line 7 in forward"),
         (WHOLE.replace("[torch.rand(4, 4)]", "missing"), r"get_inputs\(\) raised NameError.*line 9"),
+        (WHOLE.replace("rand(4, 4)", "rand(0, 4)"), r"forward\(\) gives only empty tensors"),
+        (
+            WHOLE.replace("rand(4, 4)", "rand(1 << 36)"),
+            r"judging it takes at least \d+ GB.*, this machine has .* smaller sizes",
+        ),
     ],
 )
 async def test_a_broken_reference_is_told_while_another_process_holds_the_processor(
