@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.session.machine import users_reference
 from ridgeline.graph.session.on_device import on_device
-from ridgeline.tools.errors import BadReferenceError, UncoveredError
+from ridgeline.tools.errors import BadReferenceError, DeviceError, UncoveredError
 from ridgeline.tools.judge.outline import OPEN, Outline, OutlineCode
+from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.vocabulary import DeviceKind
@@ -34,6 +36,8 @@ class OutlinedProblem:
     unknown: str = ""  # why the rest is not known before a run
     target: DescribedTarget | None = None
     refusal: UncoveredError | None = None  # the offline model's
+    room: str = ""  # what this machine's memory lacks, or may lack
+    is_too_large: bool = False  # a run here is refused
 
     @property
     def is_covered(self) -> bool:
@@ -58,6 +62,7 @@ class OutlinedProblem:
             "problem_h": self.header or None,
             "keyless": self.is_covered if self.target else None,
             "why_not": _why(self.refusal) if self.refusal else None,
+            "memory": self.room or None,
             "unknown": self.unknown or None,
         }
 
@@ -78,7 +83,8 @@ class OutlinedProblem:
         told = [
             f"  {a.name:<{names}}  {a.role:<{roles}}  {a.dtype}{f' {list(a.shape)}' if a.shape else ''}" for a in args
         ]
-        return [*told, f"  keyless: {'yes' if self.refusal is None else f'no, because {_why(self.refusal)}'}"]
+        keyless = "yes" if self.refusal is None else f"no, because {_why(self.refusal)}"
+        return [*told, f"  keyless: {keyless}", *([f"  on this machine: {self.room}"] if self.room else [])]
 
 
 def tells_of_wait(reference: object) -> Callable[[float], None]:
@@ -110,7 +116,29 @@ def outline_problem(outlines: OutlineProcess, spec: ProblemSpec, target: str) ->
     if found.description is None:
         return OutlinedProblem(kind=kind, unknown=f"only a run can tell its signature: {found.reason}")
     described = problem.described(found.description)
-    return OutlinedProblem(kind=kind, target=described, refusal=why_uncovered(described))
+    here = _on_this_machine(found, kind)
+    is_too_large = here.code is OutlineCode.MEMORY
+    return OutlinedProblem(
+        kind=kind, target=described, refusal=why_uncovered(described), room=here.reason, is_too_large=is_too_large
+    )
+
+
+def _on_this_machine(found: Outline, kind: DeviceKind) -> Outline:
+    """Return the outline with what this machine's memory lacks; as it is for a GPU, of which there may be several."""
+    with contextlib.suppress(DeviceError):  # a machine that judges nothing tells of problems all the same
+        return found.on(detect_device(kind)) if kind is DeviceKind.CPU else found
+    return found
+
+
+def refuse_too_large(outlined: Sequence[OutlinedProblem], spec: ProblemSpec) -> None:
+    """Refuse a problem that this machine can judge on no device that it names, as a run would.
+
+    Raises:
+        BadReferenceError: with what judging takes, and the remedy.
+    """
+    if all(each.is_too_large for each in outlined):
+        with users_reference(spec, outlined[0].kind):
+            raise BadReferenceError.of_text(outlined[0].room)
 
 
 def refuse_broken(found: Outline, spec: ProblemSpec, target: str) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.keyless import keyless_targets
-from ridgeline.graph.cli.outlined import outline_problem, problem_lines, tells_of_wait
+from ridgeline.graph.cli.outlined import outline_problem, problem_lines, refuse_too_large, tells_of_wait
 from ridgeline.graph.session.problem import find_problem
 from ridgeline.problems.spec import load_problem, shipped_problems
 from ridgeline.tools.judge.outline import outline_limit_s
@@ -56,6 +56,7 @@ def _tell_one(named: str, *, is_json: bool) -> int:
     limit_s, tell = outline_limit_s(spec.call_timeout_s), tells_of_wait(spec.reference_given)
     with OutlineProcess(limit_s=limit_s, with_graphs=True, on_wait=tell) as outlines:
         outlined = [outline_problem(outlines, spec, kind) for kind in spec.targets]
+    refuse_too_large(outlined, spec)
     if is_json:
         sys.stdout.write(json.dumps([each.to_json() for each in outlined], indent=2) + "\n")
         return 0

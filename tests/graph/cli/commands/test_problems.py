@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,9 @@ def test_a_problem_that_is_named_is_told_as_a_kernel_sees_it(problem: Path, caps
     assert [arg["name"] for arg in on_cpu["args"]] == ["x", "out"] and on_cpu["problem_h"] in told
 
 
-@pytest.mark.parametrize(("rows", "says"), [("-12", "get_inputs() raised "), ("12.5", "get_inputs() raised "), ("0", "empty")])
+@pytest.mark.parametrize(
+    ("rows", "says"), [("-12", "get_inputs() raised "), ("12.5", "get_inputs() raised "), ("0", "empty")]
+)
 def test_a_size_that_the_reference_cannot_take_is_named_beside_what_it_led_to(
     problem: Path, capsys: pytest.CaptureFixture[str], rows: str, says: str
 ) -> None:
@@ -41,6 +44,29 @@ def test_a_size_that_the_reference_cannot_take_is_named_beside_what_it_led_to(
     said = capsys.readouterr().err
     assert said.startswith(f"ridgeline: {problem.with_name('reference.py')}: ") and says in said
     assert said.endswith(f" (with ROWS = {rows} of {problem}'s targets.cpu.sizes)\n")
+
+
+def test_sizes_that_this_machine_s_memory_does_not_hold_are_refused_and_told_beside_another_device_s(
+    problem: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    large = "name: mine\nreference: reference.py\ntargets: {cpu: {sizes: {ROWS: 20480000000}}"
+    problem.write_text(large + "}\n")
+    assert cli.main(["problems", str(problem)]) == 2
+    refused = capsys.readouterr().err
+    assert re.search(
+        r"reference.py: judging it takes at least \d+ GB .* this machine has .*: choose smaller sizes", refused
+    )
+    assert refused.endswith(f" (with ROWS = 20480000000 of {problem}'s targets.cpu.sizes)\n")
+    problem.write_text(large + ", cuda: {}}\n")
+    assert cli.main(["problems", str(problem)]) == 0
+    told = capsys.readouterr().out.partition("\non cuda:")
+    assert (
+        "\n  on this machine: judging it takes at least " in told[0]
+        and "on this machine" not in told[2].partition("\n\n")[0]
+    )
+    assert cli.main(["problems", str(problem), "--json"]) == 0
+    on_cpu, on_cuda = json.loads(capsys.readouterr().out)
+    assert on_cpu["memory"] in told[0] and on_cuda["memory"] is None
 
 
 def test_of_a_reference_that_reads_values_only_a_run_tells_the_signature(
