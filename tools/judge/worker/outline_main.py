@@ -49,6 +49,7 @@ from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException)
+_SHAPES = "; where a result has another shape for other values, a run refuses it: a kernel takes one form"
 _SAID_BYTES = 4000
 _OWN = b"\noutline: "
 """The beginning of a child's answer: a reference may write to the pipe too, as to any descriptor that it did not open."""
@@ -194,7 +195,8 @@ def _refused(error: ProblemError) -> Outline:
     if isinstance(cause, ImportError):
         return Outline(code=OutlineCode.PACKAGE, reason=text)
     if isinstance(cause, _NEEDS_VALUES):
-        return Outline(code=OutlineCode.VALUES, reason=f"depends on values, so only the judge can tell: {text}")
+        shapes = _SHAPES if isinstance(cause, DynamicOutputShapeException) else ""
+        return Outline(code=OutlineCode.VALUES, reason=f"depends on values, so only the judge can tell: {text}{shapes}")
     if isinstance(error, NoRoomError):
         return Outline(code=OutlineCode.MEMORY, reason=text)
     return Outline(code=OutlineCode.FORM if cause is None else OutlineCode.RAISED, reason=text)
