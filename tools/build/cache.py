@@ -11,6 +11,7 @@ to it before it is there. Only when the sum passes the limit is the folder read 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -39,7 +40,9 @@ DEFAULT_LIMIT_BYTES = 2 * 2**30
 UNREADABLE = "it cannot be read: leave its mode as the compiler sets it"
 LARGEST_LIBRARY_BYTES = 64 * 2**20
 LEAST_FREE_BYTES = 64 * 2**20  # a round of extension builds; torch.compile's cache lies there too
-_REMEDY = "free some space (ridgeline clean --cache) or set RIDGELINE_CACHE_DIR to a folder of yours"
+_ELSEWHERE = "set RIDGELINE_CACHE_DIR to a folder of yours"
+_MAKE_ROOM = f"free some space (ridgeline clean --cache) or {_ELSEWHERE}"
+_FULL = {os.strerror(number).lower() for number in (errno.ENOSPC, errno.EDQUOT)}
 IN_USE_S = 3600.0  # an entry used this recently may be wanted again soon: `clear` leaves it
 STALE_S = 24 * 3600.0  # a temporary folder older than this is of a process that was killed, also where no lock tells
 EVICTED_DOWN_TO = 0.9  # of the limit: so that not every publication reads the whole folder
@@ -96,21 +99,24 @@ def check_writable(folder: Path) -> None:
         StorageError: the folder is read-only or nearly full; one line says so.
     """
     if why := why_unwritable(folder):
-        raise _no_storage(folder, why)
+        raise StorageError(f"build cache {folder}: {why}; {remedy_for(why)}")
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        raise _no_storage(folder, _said_by(error)) from error
+        raise no_storage(folder, error) from error
     if free < LEAST_FREE_BYTES:
-        raise _no_storage(folder, f"only {free >> 20} MiB free")
+        raise StorageError(f"build cache {folder}: only {free >> 20} MiB free; {_MAKE_ROOM}")
 
 
-def _no_storage(folder: Path, why: str) -> StorageError:
-    return StorageError(f"build cache {folder}: {why}; {_REMEDY}")
+def remedy_for(why: str) -> str:
+    """Return what to do about a cache that cannot be written: to free space helps a full disk alone."""
+    return _MAKE_ROOM if why in _FULL else _ELSEWHERE
 
 
-def _said_by(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+def no_storage(folder: Path, error: OSError) -> StorageError:
+    """Return the error of a cache's folder that refused to be written, with a remedy."""
+    why = (error.strerror or str(error)).lower()
+    return StorageError(f"build cache {folder}: {why}; {remedy_for(why)}")
 
 
 class BuildCache:
@@ -169,7 +175,7 @@ class BuildCache:
         try:
             return self._publish(entry, stored, library)
         except OSError as error:
-            raise _no_storage(self.root, _said_by(error)) from error
+            raise no_storage(self.root, error) from error
 
     def use(self) -> CacheUse:
         """Return the number of entries and their size."""

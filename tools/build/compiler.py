@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ridgeline.tools.build.cache import LIBRARY, UNREADABLE, BuildCache, check_writable, unfit
+from ridgeline.tools.build.cache import LIBRARY, UNREADABLE, BuildCache, check_writable, no_storage, unfit
 from ridgeline.tools.build.failures import KILLED, KilledError, find_failure
 from ridgeline.tools.build.fix_its import count_errors, read_fix_its, without_fix_its
 from ridgeline.tools.build.interfaces import BUILDS, refuse
@@ -18,7 +18,7 @@ from ridgeline.tools.build.ninja_batch import STATUS_FD, BuildCommand, BuildOutc
 from ridgeline.tools.build.recipe import Recipe, refused_key
 from ridgeline.tools.build.toolchain import Toolchain, toolchain_for
 from ridgeline.tools.engine import CompileTask
-from ridgeline.tools.errors import EngineError, StorageError
+from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.held_folders import hold_folder
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.finding import Finding
@@ -146,9 +146,7 @@ class Compiler:
         try:
             yield
         except OSError as error:
-            why = error.strerror or str(error)
-            remedy = "free some space, or set RIDGELINE_CACHE_DIR elsewhere"
-            raise StorageError(f"build cache {self._cache_dir}: {why}: {remedy}") from error
+            raise no_storage(self._cache_dir, error) from error
 
     def _command(self, job: _Job) -> BuildCommand:
         """Return the job's command, confined to its own folder and the toolchain."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.table import Table
 
 from ridgeline.graph.cli.console import make_console
+from ridgeline.tools.build.cache import remedy_for
 from ridgeline.tools.build.toolchain import installed_version, toolchain_for
 from ridgeline.tools.errors import DeviceError, RidgelineError
 from ridgeline.tools.machine.devices import detect_device
@@ -227,8 +228,7 @@ def _folders() -> Iterator[Check]:
 
 def _cache(folder: Path) -> Check:
     if why := why_unwritable(folder):
-        remedy = "free some space (ridgeline clean --cache), or set RIDGELINE_CACHE_DIR to a folder of yours"
-        return Check(item="build cache", is_fine=False, detail=f"{folder}: {why}", remedy=remedy)
+        return Check(item="build cache", is_fine=False, detail=f"{folder}: {why}", remedy=remedy_for(why))
     free = shutil.disk_usage(folder).free
     is_fine = free >= LOW_DISK_BYTES
     remedy = "" if is_fine else "free some space (ridgeline clean --cache), or set RIDGELINE_CACHE_DIR elsewhere"

@@ -254,10 +254,10 @@ def test_a_cache_that_cannot_take_builds_is_told_before_one_is_made(
     check_writable(tmp_path / "new" / "cache")
     assert list((tmp_path / "new" / "cache").iterdir()) == []
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match=r"build cache .*file/cache: not a directory; .*RIDGELINE_CACHE_DIR"):
+    with pytest.raises(StorageError, match=r"build cache .*file/cache: not a directory; set RIDGELINE_CACHE_DIR to a"):
         check_writable(tmp_path / "file" / "cache")
     monkeypatch.setattr(cache, "LEAST_FREE_BYTES", 1 << 62)
-    with pytest.raises(StorageError, match=r"only \d+ MiB free"):
+    with pytest.raises(StorageError, match=r"only \d+ MiB free; free some space \(ridgeline clean --cache\) or set"):
         check_writable(tmp_path)
 
 
