@@ -22,7 +22,8 @@ from ridgeline.tools.records.vocabulary import RunState
 from ridgeline.tools.wording import option
 
 LOCK_NAME = ".lock"
-_LEFT_BY_A_START = {LOCK_NAME, "run.log"}
+LEFT_BY_A_START = {LOCK_NAME, "run.log"}
+"""Names in the folder of a search that was ended before it stored anything."""
 UNFINISHED = {None, RunState.RUNNING, RunState.STOPPED, RunState.WAITING}
 KILLED = "killed, resumable"
 RESUMABLE = UNFINISHED | {RunState.BUDGET}
@@ -54,51 +55,6 @@ def lock_run(run_dir: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def check_vacant(run_dir: Path) -> None:
-    """Refuse a folder in which no new search can begin.
-
-    Raises:
-        RunError: it is a file, another process holds it, or it holds a search or other things.
-        StorageError: it cannot be read.
-    """
-    refuse_held(run_dir)
-    if not (run_dir / FILE_NAME).is_file():
-        refuse_foreign(run_dir, _LEFT_BY_A_START, f"run's; name a new {option('run_dir')}")
-        return
-    with Archive.open_read_only(run_dir) as archive:
-        if archive.run().has_begun:
-            raise holds_a_search(run_dir)
-
-
-def holds_a_search(run_dir: Path) -> RunError:
-    """Return the error of a new search in a folder that holds one."""
-    return RunError(
-        f"{run_dir}: holds a search already; pass {option('resume', True)}, or choose another {option('run_dir')}"
-    )
-
-
-def refuse_foreign(folder: Path, own: set[str], whose: str) -> None:
-    """Refuse a folder with foreign files, among which new files would lie.
-
-    Args:
-        folder: may be missing.
-        own: names that do not count.
-        whose: the last words of the message: "run's; name …".
-
-    Raises:
-        RunError: the path or one above it is a file, or the folder holds something else.
-    """
-    for path in (folder, *folder.parents):
-        if path.exists() and not path.is_dir():
-            raise RunError(f"{path}: is a file, and no {whose}")
-    if not folder.is_dir():
-        return
-    with storage_errors(folder):
-        other = sorted({child.name for child in folder.iterdir()} - own)
-    if other:
-        raise RunError(f"{folder}: a folder with other things in it ({other[0]}, …), no {whose}")
-
-
 def refuse_held(run_dir: Path) -> None:
     """Refuse a folder that another process holds now; `lock_run` is what keeps it out.
 
@@ -119,10 +75,18 @@ def _held(run_dir: Path, holder: str) -> RunError:
 
 def _open_lock(run_dir: Path) -> int:
     with storage_errors(run_dir):
-        run_dir.mkdir(parents=True, exist_ok=True)
+        _make(run_dir)
         if (run_dir / LOCK_NAME).is_dir():
             raise RunError(f"{run_dir / LOCK_NAME}: is a directory in the place of the run's lock; remove it")
         return os.open(run_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+
+
+def _make(run_dir: Path) -> None:
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise StorageError(f"{run_dir}: cannot be made ({why}); choose another {option('run_dir')}") from error
 
 
 def _take(descriptor: int, run_dir: Path) -> None:
@@ -309,7 +273,7 @@ def _the_one_run(matches: Sequence[Path], runs_dir: Path, wanted: str, path: Pat
     if os.path.lexists(path / FILE_NAME):
         raise RunError(f"{wanted}: its {FILE_NAME} is not a file, so it cannot go on; restore it or start a new run")
     if (path / LOCK_NAME).exists():
-        if set(os.listdir(path)) <= _LEFT_BY_A_START and not is_locked(path):
+        if set(os.listdir(path)) <= LEFT_BY_A_START and not is_locked(path):
             raise RunError(f"{wanted}: its search was ended before anything was stored; start it again")
         raise RunError(f"{wanted}: its {FILE_NAME} is gone, so it cannot go on; restore it or start a new run")
     folders = run_folders(runs_dir)

@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import check_graph_version, holds_a_search
+from ridgeline.checkpoints.runs.folders import check_graph_version
+from ridgeline.checkpoints.runs.vacant import holds_a_search
 from ridgeline.graph.models.allowance import in_words
 from ridgeline.graph.session.resume import source_sha256
 from ridgeline.graph.state import GRAPH_VERSION

@@ -21,7 +21,8 @@ from ridgeline.checkpoints.archive import FILE_NAME as ARCHIVE_NAME
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import check_vacant, newest_held, newest_unfinished, refuse_held
+from ridgeline.checkpoints.runs.folders import newest_held, newest_unfinished, refuse_held
+from ridgeline.checkpoints.runs.vacant import check_vacant
 from ridgeline.checkpoints.storage.errors import damaged
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.models.pool import ModelPool

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ridgeline.checkpoints.runs.folders import LOCK_NAME, lock_run, read_run, refuse_foreign
+from ridgeline.checkpoints.runs.folders import LOCK_NAME, lock_run, read_run
 from ridgeline.checkpoints.runs.suite import (
     DONE,
     ENDED,
@@ -23,6 +23,7 @@ from ridgeline.checkpoints.runs.suite import (
     read_suite,
     write_suite,
 )
+from ridgeline.checkpoints.runs.vacant import refuse_foreign
 from ridgeline.graph.session.options import RUNS
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.problem import find_problem

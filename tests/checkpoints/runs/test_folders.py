@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -17,7 +18,6 @@ from ridgeline.checkpoints.runs.folders import (
     KILLED,
     begun_record,
     check_graph_version,
-    check_vacant,
     find_run,
     find_running,
     is_locked,
@@ -29,7 +29,8 @@ from ridgeline.checkpoints.runs.folders import (
     run_named,
     state_now,
 )
-from ridgeline.tools.errors import RunError
+from ridgeline.tools.errors import RunError, StorageError
+from ridgeline.tools.wording import worded_for_command_line
 
 _HOLD = """
 import sys, time
@@ -115,23 +116,14 @@ def test_a_name_in_a_folder_of_runs_is_not_looked_up_elsewhere(tmp_path: Path, m
         run_named(tmp_path / "runs", "softmax-2")
 
 
-def test_a_folder_in_which_no_new_search_can_begin_is_refused(tmp_path: Path) -> None:
-    check_vacant(tmp_path / "absent")
-    check_vacant(tmp_path)
-    file = tmp_path / "file"
-    file.write_text("")
-    for place in (file, file / "below" / "it"):
-        with pytest.raises(RunError, match="file: is a file, and no run's; name a new run_dir"):
-            check_vacant(place)
-    with pytest.raises(RunError, match=r"other things in it \(file"):
-        check_vacant(tmp_path)
-    with Archive.open(tmp_path / "run" / "archive.sqlite") as archive:
-        check_vacant(tmp_path / "run")
-        archive.save_run(RunRecord(settings={"rounds": 1}))
-    with pytest.raises(RunError, match="holds a search already; pass resume=True"):
-        check_vacant(tmp_path / "run")
-    with lock_run(tmp_path / "held"), pytest.raises(RunError, match=f"in use by process {os.getpid()}"):
-        check_vacant(tmp_path / "held")
+def test_a_folder_that_cannot_be_made_is_told_with_the_option_that_names_another(tmp_path: Path) -> None:
+    said = "/proc/a-run: cannot be made (no such file or directory); choose another --run-dir"  # /proc refuses root too
+    with (
+        worded_for_command_line(is_so=True),
+        pytest.raises(StorageError, match=f"^{re.escape(said)}$"),
+        lock_run(Path("/proc/a-run")),
+    ):
+        pass
 
 
 def test_a_lock_is_dropped_after_an_exception(tmp_path: Path) -> None:
