@@ -6,7 +6,6 @@ a child process the same folders.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import tempfile
@@ -63,18 +62,31 @@ def lock_dir() -> Path:
     chosen = _chosen("RIDGELINE_LOCK_DIR")
     folders = (chosen,) if chosen else _LOCK_FOLDERS
     there = [folder for folder in folders if os.path.lexists(folder)]
+    faults: list[OSError] = []
     for folder in there[:1] or folders:
-        with contextlib.suppress(OSError):
+        try:
             make_shared_folder(folder)
+        except OSError as error:
+            faults.append(error)
+        else:
             return folder
     unusable = (there or folders)[0]
-    if not os.path.lexists(unusable):
-        what = "cannot be made:"
-    else:
-        what = f"cannot be written: `chmod 1777 {unusable}`, or" if unusable.is_dir() else "is no folder:"
     raise DeviceError(
-        f"lock folder {unusable} {what} set RIDGELINE_LOCK_DIR to one that all users of this machine share"
+        f"lock folder {unusable} {_why_unusable(unusable, faults[0])} set RIDGELINE_LOCK_DIR to one that all users of this "
+        "machine share"
     )
+
+
+def _why_unusable(folder: Path, fault: OSError) -> str:
+    """Return what is wrong with a lock folder, and what else than another one would mend it."""
+    if not os.path.lexists(folder):
+        return f"cannot be made ({(fault.strerror or str(fault)).lower()}):"
+    if folder.is_symlink():
+        return "is a link, which anybody may lead elsewhere: put a folder in its place, or"
+    if not folder.is_dir():
+        return "is no folder:"
+    why = why_unwritable(folder)
+    return f"cannot be written{f' ({why})' if why else ''}: `chmod 1777 {folder}`, or"
 
 
 def for_a_child(cache_dir: Path) -> dict[str, str]:

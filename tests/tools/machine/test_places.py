@@ -122,7 +122,9 @@ def test_a_folder_that_is_there_and_cannot_be_used_is_left_for_no_other(
     first, second = folders_in(monkeypatch, tmp_path)
     first.parent.mkdir()
     first.symlink_to(tmp_path)
-    with pytest.raises(DeviceError, match=f"lock folder {first} cannot be written: `chmod 1777 {first}`, or set"):
+    with pytest.raises(
+        DeviceError, match=f"lock folder {first} is a link, which .*: put a folder in its place, or set"
+    ):
         lock_dir()
     assert not second.exists()
 
@@ -140,8 +142,22 @@ def test_a_lock_folder_that_cannot_be_made_is_told_as_such(monkeypatch: pytest.M
     (tmp_path / "file").touch()
     folder = tmp_path / "file" / "locks"
     monkeypatch.setenv("RIDGELINE_LOCK_DIR", str(folder))
-    with pytest.raises(DeviceError, match=f"^lock folder {folder} cannot be made: set RIDGELINE_LOCK_DIR to one"):
+    said = rf"^lock folder {folder} cannot be made \(not a directory\): set RIDGELINE_LOCK_DIR to one"
+    with pytest.raises(DeviceError, match=said):
         lock_dir()
+
+
+def test_a_lock_folder_that_may_not_be_written_is_told_with_the_cause_and_its_mode(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first, _ = folders_in(monkeypatch, tmp_path)
+    first.mkdir(parents=True)
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    monkeypatch.setattr(places, "why_unwritable", lambda _: "permission denied")
+    with pytest.raises(DeviceError) as refused:
+        lock_dir()
+    told = f"lock folder {first} cannot be written (permission denied): `chmod 1777 {first}`, or set RIDGELINE_LOCK_DIR"
+    assert str(refused.value).startswith(told)
 
 
 def test_a_folder_that_is_being_made_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
