@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shutil
 import tempfile
@@ -46,7 +47,8 @@ def new_problem(
     """Write `out/name/` with a copy of the reference and a problem.yaml that runs; return the latter's path.
 
     The folder appears whole or not at all. Without a tolerance the reference's own types say it. `check`
-    gets the reference's text and the tolerance before anything is written, and may raise.
+    gets the reference's text and the tolerance before anything is written, and may raise; it may take long, and so comes
+    after every other mistake.
 
     Raises:
         ProblemError: a bad name, a reference without its parts, a folder that is already there, or a disk that refuses.
@@ -58,6 +60,7 @@ def new_problem(
     folder = out / name
     if folder.exists() or folder.is_symlink():
         raise ProblemError(f"{folder}: already exists; choose another name or remove it")
+    _refuse_unwritable(folder)
     chosen = tolerance or own_tolerance(named_dtypes(tree))
     check(source, chosen)
     try:
@@ -65,6 +68,18 @@ def new_problem(
     except OSError as error:
         raise ProblemError(f"{folder}: cannot be written ({error.strerror}); choose another --out") from None
     return folder / FILE_NAME
+
+
+def _refuse_unwritable(folder: Path) -> None:
+    """Refuse a folder that this process cannot make; nothing is made yet.
+
+    Raises:
+        ProblemError: what it would lie in is no folder, or may not be written.
+    """
+    there = next(place for place in folder.parents if os.path.lexists(place))
+    why = "cannot be written" if os.path.isdir(there) else "is no folder"
+    if not (os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK)):
+        raise ProblemError(f"{folder}: cannot be made, because {there} {why}; choose another --out")
 
 
 def _problem_yaml(name: str, tree: ast.Module, tolerance: str) -> str:

@@ -80,3 +80,18 @@ def test_an_output_path_that_is_a_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ProblemError, match="choose another --out"):
         new_problem("mine", SOFTMAX, tmp_path / "file")
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_reference_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(_source: str, _tolerance: str) -> None:
+        pytest.fail("the reference was run")
+
+    (tmp_path / "file").write_text("")
+    out = tmp_path / "file" / "below"
+    with pytest.raises(ProblemError, match=f"{out}/mine: cannot be made, because {tmp_path}/file is no folder; choose"):
+        new_problem("mine", SOFTMAX, out, check=check)
+    monkeypatch.setattr("os.access", lambda place, _mode: Path(place) != tmp_path)  # root may write anywhere
+    with pytest.raises(ProblemError, match=f"because {tmp_path} cannot be written; choose another --out"):
+        new_problem("mine", SOFTMAX, tmp_path / "out", check=check)
