@@ -14,14 +14,15 @@ from ridgeline.graph.models.batch.gemini_batches import GeminiBatches
 from ridgeline.graph.models.batch.model import MOST_CALLS, BatchModel
 from ridgeline.graph.models.batch.openai_batches import OpenAIBatches
 from ridgeline.graph.models.langchain import LangChainModel
-from ridgeline.graph.models.mailbox.model import MAILBOX, MAILBOX_TRAITS, is_mailbox, make_mailbox
+from ridgeline.graph.models.mailbox.model import MAILBOX_TRAITS, is_mailbox, make_mailbox
+from ridgeline.graph.models.model_names import FORMS, PACKAGES, check_url, meant_provider, read_name
 from ridgeline.graph.models.pacer import Pacer
 from ridgeline.graph.models.prices import BATCH_SUFFIX, price_of
 from ridgeline.graph.models.requests import COMPOSER, Traits
 from ridgeline.graph.models.retry import RetryPolicy, first_line
 from ridgeline.graph.models.search_model import AskedAtOnce, AskedInBatches
 from ridgeline.tools.errors import ModelError
-from ridgeline.tools.wording import did_you_mean, option
+from ridgeline.tools.wording import option
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -39,40 +40,6 @@ REASONING = re.compile(r"^(o\d|gpt-5)")
 
 OPENAI_URL = "https://api.openai.com/v1"
 GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
-
-PACKAGES = {
-    "anthropic": "langchain-anthropic",
-    "azure_ai": "langchain-azure-ai",
-    "azure_openai": "langchain-openai",
-    "bedrock": "langchain-aws",
-    "bedrock_converse": "langchain-aws",
-    "cohere": "langchain-cohere",
-    "deepseek": "langchain-deepseek",
-    "fireworks": "langchain-fireworks",
-    "google_anthropic_vertex": "langchain-google-vertexai",
-    "google_vertexai": "langchain-google-vertexai",
-    "groq": "langchain-groq",
-    "huggingface": "langchain-huggingface",
-    "ibm": "langchain-ibm",
-    "mistralai": "langchain-mistralai",
-    "ollama": "langchain-ollama",
-    "perplexity": "langchain-perplexity",
-    "together": "langchain-together",
-    "xai": "langchain-xai",
-}
-"""LangChain's further providers and their packages. No package is suggested for a provider that is not here: anybody may
-have published a package under a misspelt name."""
-_MEANT = {
-    **dict.fromkeys(("gemini", "google"), "google_genai"),
-    **dict.fromkeys(("gpt", "chatgpt"), "openai"),
-    "claude": "anthropic",
-    "grok": "xai",
-    "mistral": "mistralai",
-    "vertexai": "google_vertexai",
-}
-"""Words for a provider that are not near it in letters."""
-_FORMS = "write provider:name, such as openai:o3, or offline or mailbox, which need no key"
-"""The forms of a model's name, for who wrote none."""
 
 
 def traits_of(name: str) -> Traits:
@@ -124,55 +91,16 @@ def make_model(
         return AskedAtOnce(OfflineModel())
     if is_mailbox(name):
         return make_mailbox(name, (prices or {}).get(name))
-    if name.partition(":")[0] == "replay":
-        raise ModelError(
-            f"{name}: name the run whose answers are replayed: {option('replay', 'RUN')}, in the place of {option('model')}"
-        )
-    plain = name.removesuffix(BATCH_SUFFIX)
-    bare, _, url = plain.partition("@")
-    provider, _, model = bare.partition(":")
-    _check_form(name, provider, model)
+    provider, model, url = read_name(name)
     policy = policy or RetryPolicy()
-    _check_url(name, base_url or url)
-    _check_no_password(bare, url)
-    if plain != name:
+    check_url(name, base_url or "")
+    if name.endswith(BATCH_SUFFIX):
         return AskedInBatches(_make_batch(name, provider, model, base_url or url, prices=prices, policy=policy))
     maker = _MAKERS.get(provider)
     chat = maker(name, model, base_url or url, policy) if maker else _any_provider(name, provider, model, url, policy)
     place = f"{provider}@{base_url or url}" if base_url or url else provider
     pacer = ({} if pacers is None else pacers).setdefault(place, Pacer(place))
     return AskedAtOnce(_chat_model(name, provider, chat, prices=prices, policy=policy, pacer=pacer))
-
-
-def _check_form(name: str, provider: str, model: str) -> None:
-    """Refuse a name that is no provider's and its model's, or that means something else.
-
-    Raises:
-        ModelError: one line that says what to write in its place.
-    """
-    word = provider.strip().lower().replace("-", "_")
-    if word == OFFLINE:
-        raise ModelError(f"model {name!r}: the offline model is one alone; did you mean {OFFLINE}?")
-    if word == MAILBOX:
-        named = f"{MAILBOX}:{model}" if model else MAILBOX
-        raise ModelError(f"model {name!r}: write mailbox, or mailbox:NAME, in small letters; did you mean {named}?")
-    if word == "agent":
-        raise ModelError(f"{name}: an agent of your own answers through {option('model', 'mailbox')}, or mailbox:NAME")
-    known = [*_MAKERS, *PACKAGES]
-    if provider and not model and word in known:
-        example = f"such as {word}:o3" if word == "openai" else "with the name that its provider gives it"
-        raise ModelError(f"model {name!r}: names a provider and no model; write {word}:NAME, {example}")
-    asked, mark, suffix = model.partition("?")
-    if mark:
-        meant = f"{provider}:{asked}{BATCH_SUFFIX}"
-        raise ModelError(f"model {name!r}: no model's name ends in ?{suffix}; did you mean {meant}?")
-    if not provider and model:
-        raise ModelError(f"model {name!r}: names no provider; write provider:{model}, as in openai:o3")
-    if not provider or not model:
-        meant = did_you_mean(name.lower(), [OFFLINE, MAILBOX], before="; ")
-        raise ModelError(f"model {name!r}: {_FORMS}{meant}")
-    if word in known and word != provider:  # LangChain takes it for the other, with a client and a key of its own
-        raise ModelError(f"{name}: unknown provider {provider!r}; did you mean {word}:{model}?")
 
 
 def _chat_model(
@@ -239,45 +167,8 @@ def _openai(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseCh
 
 def _from_environment(variable: str) -> str:
     url = os.environ.get(variable, "")
-    _check_url(variable, url)
+    check_url(variable, url)
     return url
-
-
-def _check_url(where: str, url: str) -> None:
-    """Refuse a URL that no client takes; "" is none.
-
-    Raises:
-        ModelError: the URL is malformed, or of another scheme.
-    """
-    if not url:
-        return
-    import httpx
-
-    reason = "it needs http:// or https:// and a host"
-    try:
-        read = httpx.URL(url)
-        if read.scheme in ("http", "https") and read.host:
-            return
-    except (httpx.InvalidURL, ValueError) as error:
-        reason = first_line(error)
-    raise ModelError(f"{where}: {url!r} is no URL of a server ({reason}); write it as in http://localhost:8000/v1")
-
-
-def _check_no_password(bare: str, url: str) -> None:
-    """Refuse an address with a password: the names of a run's models are in its files, its log and its report.
-
-    Raises:
-        ModelError: the address holds one, or a user's name.
-    """
-    if not url:
-        return
-    import httpx
-
-    if httpx.URL(url).userinfo:
-        raise ModelError(
-            f"{bare}: its address holds a password, which every file of the run would show; set OPENAI_BASE_URL to the "
-            "address, or give it without"
-        )
 
 
 def _gemini(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:
@@ -313,7 +204,7 @@ _MAKERS = {"openai": _openai, "google_genai": _gemini}
 
 def _any_provider(name: str, provider: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:
     package = PACKAGES.get(provider, "")
-    meant = "" if package else _meant_provider(provider)
+    meant = "" if package else meant_provider(provider)
     known = f"; known are {', '.join(sorted([*_MAKERS, *PACKAGES]))}"
     try:
         module = importlib.import_module("langchain.chat_models")
@@ -336,14 +227,6 @@ def _any_provider(name: str, provider: str, model: str, base_url: str, policy: R
         if not isinstance(error, ValueError) and type(error).__name__ != _CLIENTS_ERROR:
             raise
         is_unknown = not package and "nsupported provider" in str(error)  # LangChain's own words
-        why = f"unknown provider {provider!r}{meant or f'{known}; {_FORMS}'}" if is_unknown else first_line(error)
+        why = f"unknown provider {provider!r}{meant or f'{known}; {FORMS}'}" if is_unknown else first_line(error)
         raise ModelError(f"{name}: {why}") from error
     return chat
-
-
-def _meant_provider(provider: str) -> str:
-    """Return "; did you mean openai?" of a word that is near a provider's, or is its model's or its company's; else ""."""
-    word = provider.lower()
-    return (
-        f"; did you mean {_MEANT[word]}?" if word in _MEANT else did_you_mean(word, [*_MAKERS, *PACKAGES], before="; ")
-    )

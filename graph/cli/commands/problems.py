@@ -13,8 +13,10 @@ from rich.table import Table
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.keyless import keyless_targets
 from ridgeline.graph.cli.outlined import outline_problem, problem_lines, refuse_too_large, tells_of_wait
+from ridgeline.graph.models.model_names import check_name
 from ridgeline.graph.session.problem import find_problem
-from ridgeline.problems.spec import load_problem, shipped_problems
+from ridgeline.problems.spec import ProblemSpec, load_problem, shipped_problems
+from ridgeline.tools.errors import ModelError
 from ridgeline.tools.judge.outline import outline_limit_s
 from ridgeline.tools.judge.outline_process import OutlineProcess
 
@@ -53,6 +55,7 @@ def execute(args: argparse.Namespace) -> int:
 def _tell_one(named: str, *, is_json: bool) -> int:
     """Print what a kernel gets and gives, whether a search needs a key, each device's header, and the first two again."""
     spec = find_problem(named)
+    _check_models(spec)
     limit_s, tell = outline_limit_s(spec.call_timeout_s), tells_of_wait(spec.reference_given)
     with OutlineProcess(limit_s=limit_s, with_graphs=True, on_wait=tell) as outlines:
         outlined = [outline_problem(outlines, spec, kind) for kind in spec.targets]
@@ -65,6 +68,15 @@ def _tell_one(named: str, *, is_json: bool) -> int:
     again = ["\n", told] if headers else []  # the headers fill more than a screen
     sys.stdout.write("".join([told, *headers, *again]))
     return 0
+
+
+def _check_models(spec: ProblemSpec) -> None:
+    """Refuse a name under `models:` that means no model, as a search does; keys and packages are left to it."""
+    for name in spec.models:
+        try:
+            check_name(name)
+        except ModelError as error:
+            raise ModelError(f"{spec.given}: models: {error}") from None
 
 
 def _keyless_words(row: dict[str, Any]) -> str:

@@ -55,6 +55,15 @@ def make_mailbox(name: str, price: PriceSettings | None) -> LaterModel:
     Raises:
         ModelError: the name has another form.
     """
+    check_mailbox(name)
+    return LaterModel(name=name, price=price)
+
+
+def check_mailbox(name: str) -> None:
+    """Refuse a mailbox's name that has another form.
+
+    Raises:
+        ModelError: one line that says which.
+    """
     if not _NAME.fullmatch(name):
         raise ModelError(f"model {name!r}: write mailbox, or mailbox:NAME with letters, digits, '.', '_' and '-'")
-    return LaterModel(name=name, price=price)

@@ -46,6 +46,25 @@ def test_a_size_that_the_reference_cannot_take_is_named_beside_what_it_led_to(
     assert said.endswith(f" (with ROWS = {rows} of {problem}'s targets.cpu.sizes)\n")
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("ofline", "did you mean offline?"),
+        ("o3", "write provider:name"),
+        ("opena:o3@nowhere", "is no URL of a server"),
+        ("mailbox:a b", "write mailbox, or mailbox:NAME"),
+    ],
+)
+def test_a_name_under_models_that_means_none_is_refused_before_the_reference_is_looked_at(
+    problem: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str, says: str
+) -> None:
+    monkeypatch.setattr("ridgeline.graph.cli.commands.problems.OutlineProcess", None)
+    problem.write_text(f"{problem.read_text()}models: [offline, 'openai:o3', '{name}']\n")
+    assert cli.main(["problems", str(problem)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"ridgeline: {problem}: models: ") and says in said and said.count("\n") == 1
+
+
 def test_sizes_that_this_machine_s_memory_does_not_hold_are_refused_and_told_beside_another_device_s(
     problem: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
