@@ -39,6 +39,9 @@ _MEANT = {
     "half": "fp16",
     "bfloat16": "bf16",
     "float8": "fp8",
+    **dict.fromkeys(("cpp", "c++", "cxx", "cu", "native", "cuda"), "c"),
+    "pytorch": "torch",
+    **dict.fromkeys(("py", "python", "triton", "modelnew"), "module"),
 }
 """Words for an allowed one that are not near it in letters."""
 

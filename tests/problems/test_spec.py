@@ -140,6 +140,8 @@ def test_a_spec_survives_json(folder: Path) -> None:
         (MINIMAL + "search: {rouds: 3}\n", "search.rouds: unknown key; did you mean `rounds`?"),
         (MINIMAL + "targets: {gpu: {}}\n", "targets.gpu: must be one of cpu, cuda, got 'gpu'; did you mean cuda?"),
         (MINIMAL + "interface: C\n", "got 'C'; did you mean c?"),
+        (MINIMAL + "interface: cpp\n", "got 'cpp'; did you mean c?"),
+        (MINIMAL + "interface: Triton\n", "got 'Triton'; did you mean module?"),
         ("targets: {cpu: {sizes: {\n", "not valid YAML: "),
         (MINIMAL + "tolerance: float32\n", "got 'float32'; did you mean fp32?"),
         (MINIMAL + "ideas: use AVX, and tiles\n", "ideas: must be a list: write ['use AVX, and tiles']"),
