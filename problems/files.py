@@ -19,6 +19,8 @@ LARGEST_YAML_CHARS = 256 << 10
 """Of a YAML file: the parser, which is written in Python, takes a core for three seconds."""
 MOST_KEYS = 10_000
 """Of one mapping: `<<` can repeat a short one without end."""
+_ENDING = ("while parsing a flow ", "while scanning a quoted ")
+"""The parser's words for what a bracket or a quote begins, which another one ends."""
 LONGEST_SHOWN = 60
 """Characters of a value in a message."""
 
@@ -83,9 +85,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         data = yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506  # a SafeLoader
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        line = f"line {mark.line + 1}: " if mark else ""
-        raise ProblemError(f"{path}: {line}not valid YAML: {error.problem}; mend it") from None
+        raise ProblemError(f"{path}: {_mistake(error, text)}; mend it") from None
     except RecursionError:
         raise ProblemError(f"{path}: lists or mappings are nested too deeply; mend the YAML") from None
     except yaml.YAMLError as error:
@@ -94,6 +94,20 @@ def read_yaml(path: Path) -> dict[str, Any]:
         found = "nothing" if data is None else as_words(data)
         raise ProblemError(f"{path}: holds {found}; write `name:` and `reference:` at least, see docs/problem.md")
     return data
+
+
+def _mistake(error: yaml.MarkedYAMLError, text: str) -> str:
+    """Return the line of a mistake in YAML and what it is; of a bracket or a quote that nothing ends, where it begins."""
+    mark, begun = error.problem_mark, error.context_mark
+    if mark is None:
+        return f"not valid YAML: {error.problem}"
+    last = max(1, len(text.rstrip().splitlines()))
+    said = f"line {min(mark.line + 1, last)}: not valid YAML: {error.problem}"
+    if begun is None or begun.line >= mark.line or not str(error.context).startswith(_ENDING):
+        return said
+    if mark.line >= last:
+        return f"line {begun.line + 1}: not valid YAML: what begins here does not end: {error.problem}"
+    return f"{said}, in what begins on line {begun.line + 1}"
 
 
 def as_words(value: object) -> str:

@@ -40,6 +40,19 @@ def says(path: Path) -> str:
         (b"a: *b", "undefined alias"),
         (b"\na: !!bool x", "line 2: not valid YAML: 'x' is no bool; mend it"),
         (b"a: !!timestamp 9", "line 1: not valid YAML: '9' is no timestamp"),
+        (
+            b"a: 1\nb: {{c: 1}\n",
+            "line 2: not valid YAML: what begins here does not end: expected ',' or '}', but got '<str",
+        ),
+        (
+            b"a: {b: 1\n\nc: 2\n",
+            "line 3: not valid YAML: expected ',' or '}', but got ':', in what begins on line 1; mend it",
+        ),
+        (
+            b"a: 1\nb: 'c\n",
+            "line 2: not valid YAML: what begins here does not end: found unexpected end of stream; mend",
+        ),
+        (b"a: 1\nb: {c: {\n", "line 2: not valid YAML: expected the node content, but found '<stream end>'"),
         (b"a0: &a0 {k: 1}\n" + NINEFOLD, "more than 10000 keys"),
     ],
 )
