@@ -31,6 +31,8 @@ DTYPES = frozenset(
 )
 """The types that a kernel can read, as the judge has them."""
 _LONGEST_REASON = 300
+_UNBOUND = "missing a required "
+"""Python's words for an argument that a call leaves out, when torch binds the example to `forward`'s names."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
@@ -100,6 +102,14 @@ def _names(module: torch.nn.Module, count: int) -> list[str]:
     return [f"{n}_" if n in ("self", "torch", "F") or keyword.iskeyword(n) else n for n in names]
 
 
+def _lacking(module: torch.nn.Module, count: int) -> list[str]:
+    """Return the arguments without a default that an example of this many leaves out."""
+    alone = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    taken = [p for p in signature(module.forward).parameters.values() if p.kind not in alone]
+    given = {p.name for p in [p for p in taken if p.kind is not Parameter.KEYWORD_ONLY][:count]}
+    return [p.name for p in taken if p.default is Parameter.empty and p.name not in given]
+
+
 @contextlib.contextmanager
 def in_eval_mode(module: torch.nn.Module) -> Iterator[None]:
     """Have a module in eval mode meanwhile, without gradients; each part gets its own mode back."""
@@ -138,6 +148,12 @@ def exported(
             program = torch.export.export(module, tuple(values), strict=False)
     except (Exception, SystemExit) as error:
         # torch.export raises some forty unrelated types, and what the module's own forward raises; many are long
+        lacking = _lacking(module, len(given)) if isinstance(error, TypeError) and _UNBOUND in str(error) else []
+        if lacking:
+            raise NotExportable(
+                f"example_inputs: lack {', '.join(lacking)}, which forward takes without a default; give every argument, "
+                "in a module around this one where forward takes it by its name alone"
+            ) from error
         raise NotExportable(f"the module cannot be exported: {named(error)}") from error
     _check(program)
     is_fixed = [not (isinstance(a.value, torch.Tensor) or varies[i]) for i, a in enumerate(given)]

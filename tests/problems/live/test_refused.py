@@ -112,6 +112,37 @@ def test_torch_logs_nothing_of_a_module_that_it_cannot_export(tmp_path: Path) ->
     assert said.stderr.count("\n") == 1 and "of something else" in said.stderr
 
 
+class Masked(nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor, scale: float, *, shift: float = 0.0) -> torch.Tensor:
+        return x * mask * scale + shift
+
+
+class Named(nn.Module):
+    def forward(self, x: torch.Tensor, *, mask: torch.Tensor) -> torch.Tensor:
+        return x * mask
+
+
+class Unbound(Refused):
+    def forward(self, x: torch.Tensor) -> Any:
+        raise TypeError("missing a required argument: 'x'")
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        (Masked(), r"example_inputs: lack mask, scale, which forward takes without a default; give every"),
+        (
+            Named(),
+            r"example_inputs: lack mask, which .*, in a module around this one where forward takes it by its name",
+        ),
+        (Unbound(torch.sin), r"the module cannot be exported: TypeError: missing a required argument: 'x'"),
+    ],
+)
+def test_an_example_that_leaves_an_argument_out_is_told_which(tmp_path: Path, module: nn.Module, said: str) -> None:
+    with pytest.raises(ProblemError, match=f"^ProblemSpec.from_module: {said}"):
+        made(tmp_path, module, torch.randn(4, 4))
+
+
 def test_arguments_that_are_none_are_told_in_one_line(tmp_path: Path) -> None:
     x = torch.randn(4, 4)
     lazy, sparse = nn.LazyLinear(4), Given()
