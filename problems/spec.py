@@ -22,7 +22,7 @@ from ridgeline.problems.mistakes import explain_mistake, refuse_together
 from ridgeline.problems.model_calls import CallSettings, PriceSettings, Section
 from ridgeline.problems.numbers import Version
 from ridgeline.problems.syntax import names_float64, parse_reference, substitute_sizes
-from ridgeline.problems.targets import TargetSettings
+from ridgeline.problems.targets import TargetKind, TargetSettings, both_targets
 from ridgeline.tools.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 # The words of tools/records/vocabulary.py, which this room may not import.
-TargetKind = Literal["cpu", "cuda"]
 InterfaceName = Literal["c", "torch", "module"]
 ToleranceClass = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "crfm"]
 SearchPart = Literal["memory", "diagnosis", "recombination", "novelty", "tuning", "blocks"]
@@ -40,7 +39,6 @@ SearchPart = Literal["memory", "diagnosis", "recombination", "novelty", "tuning"
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
 CallTimeout = Annotated[FiniteFloat, Field(ge=0.1, le=3600)]  # a runner needs some 50 ms to start
-
 
 FILE_NAME = "problem.yaml"
 SHIPPED_FOLDER = Path(__file__).parent
@@ -96,10 +94,6 @@ class ReferenceKernel(Section):
     words: str = Field(default="", description="What it is, how fast, and what can be taken from it.")
 
 
-def _both_targets() -> dict[TargetKind, TargetSettings]:
-    return {"cpu": TargetSettings(), "cuda": TargetSettings()}
-
-
 class ProblemSpec(Section):
     """A problem: a PyTorch module, what counts as the same result, and how to search."""
 
@@ -117,7 +111,7 @@ class ProblemSpec(Section):
         description="Loosest precision class that is accepted. Absent: fp64 where the reference names float64, else fp32.",
     )
     targets: dict[TargetKind, TargetSettings] = Field(
-        default_factory=_both_targets,
+        default_factory=both_targets,
         min_length=1,
         description="Device kinds the problem runs on, each with its sizes. Absent: both, with the reference's sizes.",
     )
@@ -145,6 +139,13 @@ class ProblemSpec(Section):
 
     _path: Path = PrivateAttr(default_factory=Path)
     _given: Path = PrivateAttr(default_factory=Path)
+
+    def __repr__(self) -> str:
+        """Return on one line what is searched and where it lies; every setting is a field."""
+        terms = f"interface {self.interface}, tolerance {self.tolerance}, targets {', '.join(self.targets)}"
+        return f"<ProblemSpec {self.name}: {self.path.parent / self.reference}, {terms}>"
+
+    __str__ = __repr__
 
     @classmethod
     def stated(cls, data: Mapping[str, Any], place: ProblemPlace) -> Self:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from ridgeline.problems.model_calls import Section
 from ridgeline.problems.syntax import DTYPE_NAMES, is_finite
+
+# The words of tools/records/vocabulary.py, which this room may not import.
+TargetKind = Literal["cpu", "cuda"]
 
 
 def _as_size(value: object) -> int | float | str:
@@ -35,3 +38,8 @@ class TargetSettings(Section):
     sizes: dict[str, Size] = Field(
         default_factory=dict, description="New values of the reference's top-level constants on this device."
     )
+
+
+def both_targets() -> dict[TargetKind, TargetSettings]:
+    """Return the targets of a problem that names none: both, with the reference's own sizes."""
+    return {"cpu": TargetSettings(), "cuda": TargetSettings()}

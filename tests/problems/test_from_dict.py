@@ -29,6 +29,12 @@ def test_a_mapping_states_what_a_file_would(folder: Path) -> None:
     assert ProblemSpec.from_dict(TOY, folder=str(folder)) == spec
 
 
+def test_a_problem_prints_as_one_line_with_what_it_is_and_where(folder: Path) -> None:
+    spec = ProblemSpec.from_dict({**TOY, "targets": {"cpu": {}}}, folder=folder)
+    line = f"<ProblemSpec toy: {folder}/reference.py, interface c, tolerance fp32, targets cpu>"
+    assert (str(spec), repr(spec)) == (line, line)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -11,12 +11,12 @@ from ridgeline.problems.kernel_files import MODULE_SUFFIX, SOURCE_SUFFIX
 from ridgeline.problems.spec import (
     InterfaceName,
     ProblemSpec,
-    TargetKind,
     ToleranceClass,
     load_problem,
     parse_problem,
     shipped_problems,
 )
+from ridgeline.problems.targets import TargetKind
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
 
