@@ -1,4 +1,4 @@
-"""The charts of report.html, made from a search's records: the trajectory, the roofline, how evaluations ended."""
+"""The charts of report.html, made from a search's records: the trajectory, the roofline, how judged kernels ended."""
 
 from __future__ import annotations
 
@@ -21,6 +21,14 @@ from ridgeline.tools.wording import ratio_words
 MARKS = 300
 """Kernels that the roofline shows, the fastest ones: more cannot be told apart."""
 _DOTS: Mapping[Origin, str] = {Origin.SEED: "dot seed", Origin.BANK: "dot seed", Origin.TUNE: "dot tuned"}
+
+_SOURCES: Mapping[Origin, str] = {
+    Origin.MODEL: "written",
+    Origin.SEED: "given as seeds",
+    Origin.BANK: "from the seed bank",
+    Origin.TUNE: "tuned",
+    Origin.FILE: "given as files",
+}
 
 
 def trajectory_chart(records: SearchRecords, certified: float | None) -> str:
@@ -112,8 +120,14 @@ def _mark(
 
 
 def status_bars(records: SearchRecords) -> str:
-    """Return how many evaluations ended how, as bars."""
+    """Return how many judged kernels ended how, as bars."""
     counts = Counter(e.status for e in records.found.values() if e)
     return bars(
         [(s.value.replace("_", " "), counts[s], "ok" if s is Status.OK else "bad") for s in Status if counts[s]]
     )
+
+
+def judged_words(records: SearchRecords) -> str:
+    """Return where the judged kernels came from: "4 written, 1 given as seeds, 5 tuned"."""
+    counts = Counter(_SOURCES[c.origin] for c in records.candidates if records.found[c.id])
+    return ", ".join(f"{counts[each]:,} {each}" for each in dict.fromkeys(_SOURCES.values()) if counts[each])

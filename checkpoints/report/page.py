@@ -23,7 +23,7 @@ from ridgeline.checkpoints.history.progress import Progress
 from ridgeline.checkpoints.history.right_kernels import why_none
 from ridgeline.checkpoints.history.spending import spending
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
-from ridgeline.checkpoints.report.charts import roofline_chart, status_bars, trajectory_chart
+from ridgeline.checkpoints.report.charts import judged_words, roofline_chart, status_bars, trajectory_chart
 from ridgeline.checkpoints.report.figures import (
     bytes_text,
     count_text,
@@ -136,6 +136,7 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         **_about_floors(records, best),
         "statuses": Markup(status_bars(records)),
         "evaluated": sum(1 for e in records.found.values() if e),
+        "evaluated_words": judged_words(records),
         "ideas": ideas,
         "ideas_left_out": ideas_left_out,
         "tally": tally(ideas),

@@ -175,4 +175,4 @@ def bars(counts: Sequence[tuple[str, int, str]]) -> str:
         )
         drawn.append(text(name_width + length + 7, y + 17, str(count), "tick"))
     height = max(row * len(counts), row)
-    return picture(width, height, "How evaluations ended", drawn)
+    return picture(width, height, "How judged kernels ended", drawn)

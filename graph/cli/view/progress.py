@@ -183,8 +183,10 @@ def _summary(board: Board) -> Table:
     if board.max_rounds:
         table.add_row("rounds", ProgressBar(total=board.max_rounds, completed=board.rounds_over, width=30))
     table.add_row("time", format_seconds(board.elapsed_s()) + format_left(board))
-    judged = f"{counted(len(board.verdicts), 'kernel')}, {sum(board.verdicts.values())} correct{format_cost(board)}"
-    table.add_row("judged", judged)
+    judged = (
+        f"{counted(len(board.verdicts), 'kernel')} (seeds and tuned ones too), {sum(board.verdicts.values())} correct"
+    )
+    table.add_row("judged", f"{judged}{format_cost(board)}")
     return table
 
 

@@ -16,7 +16,7 @@ from ridgeline.checkpoints.result import STATE_WORDS, BestKernel, build_result
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.records.keys import comparison_key
 from ridgeline.tools.records.results import Comparison, Profile, StageTime
-from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose, ReasonCode, Status
 
 NEWER = ("reference_source", "versions", "strategy", "sandbox_tier")  # absent from older runs' records
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -68,6 +68,19 @@ def test_report_says_the_verdict_the_baselines_and_the_lineage(filled: Archive) 
     ):  # fmt: skip
         assert text in page, text
     assert f"<td>{'ab' * 32}</td>" in page
+
+
+def test_the_report_says_which_kernels_each_of_its_counts_takes(filled: Archive) -> None:
+    page = _render(filled)
+    candidates, judged = filled.candidates(), {e.candidate_id for e in filled.evaluations() if e.purpose in SEARCHED}
+    written, seeds, tuned = (
+        sum(c.origin is origin and c.id in judged for c in candidates)
+        for origin in (Origin.MODEL, Origin.SEED, Origin.TUNE)
+    )
+    assert min(written, seeds, tuned) > 0
+    told = f"{written} written, {seeds} given as seeds, {tuned} tuned"
+    assert f'How {written + seeds + tuned} judged kernels ended <span class="soft small">{told}</span>' in page
+    assert "<dt>rounds · written kernels</dt>" in page
 
 
 @pytest.mark.parametrize("bound", ["compute", "unheard of"])

@@ -202,4 +202,4 @@ def test_one_kernel_is_not_called_kernels() -> None:
     PlainView(board, Console(file=text, width=200)).show(round_started(1))
     assert "1 idea, 1 branch\n" in text.getvalue()
     board.apply(done("r1i0v0", 1.2))
-    assert "1 kernel, 1 correct" in "\n".join(drawn(board))
+    assert "1 kernel (seeds and tuned ones too), 1 correct" in "\n".join(drawn(board))
