@@ -23,9 +23,9 @@ def test_the_page_says_how_many_blocks_are_tried() -> None:
 @pytest.mark.parametrize(
     ("purpose", "words"),
     [
-        (Purpose.SEARCH, "search, tune"),
+        (Purpose.SEARCH, "search, tune, and comparisons of two kernels there"),
         (Purpose.EVALUATE, "evaluate"),
-        (Purpose.CERTIFY, "certify, comparison of two kernels"),
+        (Purpose.CERTIFY, "certify, and comparisons of two kernels there"),
     ],
 )
 def test_the_page_says_how_long_each_purpose_goes_on(purpose: Purpose, words: str) -> None:
