@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
 import sqlite3
 import tempfile
 import threading
@@ -27,13 +26,13 @@ import sqlite_utils
 
 from ridgeline.checkpoints.storage.being_made import Unmade, once_made
 from ridgeline.checkpoints.storage.database_kind import Kind, check_begins, check_kind, no_database_of
-from ridgeline.checkpoints.storage.errors import BUSY_TIMEOUT_S, OCCUPIED, UNWRITABLE, damaged, storage_errors
+from ridgeline.checkpoints.storage.errors import BUSY_TIMEOUT_S, OCCUPIED, damaged, storage_errors
+from ridgeline.checkpoints.storage.opened_file import OpenedFile
+from ridgeline.checkpoints.storage.read_only import connect_read_only, in_memory
 from ridgeline.tools.errors import StorageError
 
 _INFINITY = "\u0001infinity"
 
-_WITHOUT_SHM = UNWRITABLE | {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
-"""Errors of a reader that cannot make the -shm file it needs beside a log: a read-only folder, or a full disk."""
 _OCCUPIED_WAIT_S = 0.02
 _CREATES = re.compile(r"CREATE TABLE (\w+)")
 
@@ -59,6 +58,7 @@ class Database:
 
     def __init__(self, path: Path, rows: sqlite_utils.Database) -> None:
         self.path = path
+        self._file = OpenedFile(path)
         self._rows = rows
         self._lock = threading.RLock()
 
@@ -103,7 +103,7 @@ class Database:
             raise StorageError(f"{path}: no such {what}")
         with storage_errors(path):
             check_begins(path, what)
-            connection = _connect_read_only(path.resolve())
+            connection = connect_read_only(path.resolve())
             try:
                 rows = sqlite_utils.Database(connection, execute_plugins=False)
                 if _known_version(rows, path, migrations, create=False, what=what) < migrations[-1].number:
@@ -141,7 +141,11 @@ class Database:
         """Give the database inside one write transaction, committed on leaving and rolled back on an exception.
 
         BEGIN IMMEDIATE, so that two processes wait for one another at the start instead of failing half-way.
+
+        Raises:
+            StorageError: the disk refuses, or the file was removed or moved away: what is written would be lost.
         """
+        self._file.check()
         with self._lock, storage_errors(self.path), _transaction(self._rows):
             yield self._rows
 
@@ -208,45 +212,9 @@ def _transaction(rows: sqlite_utils.Database) -> Iterator[None]:
         raise
 
 
-def _connect_read_only(path: Path) -> sqlite3.Connection:
-    companions = [path.with_name(path.name + end) for end in ("-wal", "-journal")]
-    if not any(companion.exists() for companion in companions):
-        # No process has the file open. mode=ro alone would leave new -wal and -shm files beside the file.
-        return _connect(f"{path.as_uri()}?mode=ro&immutable=1")
-    connection = _connect(f"{path.as_uri()}?mode=ro")
-    try:
-        connection.execute("PRAGMA user_version").fetchone()
-    except sqlite3.OperationalError as error:
-        connection.close()
-        if error.sqlite_errorcode & 0xFF not in _WITHOUT_SHM:
-            raise
-        return _copy_elsewhere(path, companions)
-    return connection
-
-
-def _connect(uri: str) -> sqlite3.Connection:
-    return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
-
-
-def _copy_elsewhere(path: Path, companions: Sequence[Path]) -> sqlite3.Connection:
-    """Return a connection to a copy in memory of a file with its log; a temporary folder joins the two."""
-    with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:
-        for file in (path, *companions):
-            if file.exists():
-                shutil.copyfile(file, Path(folder) / file.name)
-        with closing(sqlite3.connect(Path(folder) / path.name)) as whole:
-            return _in_memory(whole)
-
-
-def _in_memory(source: sqlite3.Connection) -> sqlite3.Connection:
-    copy = sqlite3.connect(":memory:", check_same_thread=False)
-    source.backup(copy)
-    return copy
-
-
 def _migrated_copy(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> sqlite_utils.Database:
     with closing(connection):
-        rows = sqlite_utils.Database(_in_memory(connection), execute_plugins=False)
+        rows = sqlite_utils.Database(in_memory(connection), execute_plugins=False)
     _migrate(rows, migrations)
     rows.conn.execute("PRAGMA query_only=ON")
     return rows

@@ -68,7 +68,8 @@ def replace_file(path: Path, text: str, *, is_users: bool = False) -> None:
     """
     path = output_place(path, is_users=is_users)
     with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if is_users:  # a folder of Ridgeline's own that is gone was removed: what it held is not made again by one file
+            path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path, mode=0o644) as file:
             file.write(text)
     if is_users:  # a folder of Ridgeline's own is looked through when its next session begins

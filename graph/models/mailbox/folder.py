@@ -60,6 +60,8 @@ class Folder:
         wanted = {request.request_file: request for request in requests}
         present = {path.name for path in self._files() if path.name.endswith(_REQUEST)}
         for name in wanted.keys() - present:
+            with storage_errors(self.path):
+                self.path.mkdir(exist_ok=True)
             replace_file(self.path / name, document_of(wanted[name]))
         for name in present - wanted.keys():
             self._remove(self.path / name)

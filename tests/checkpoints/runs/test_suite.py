@@ -145,6 +145,7 @@ def test_a_row_that_no_suite_writes_is_one_line(tmp_path: Path, field: dict[str,
 def test_a_search_outside_of_its_suite_is_refused(tmp_path: Path, run: str) -> None:
     suite, outside = tmp_path / "suite", tmp_path / "outside"
     outside.mkdir()
+    suite.mkdir()
     write_suite(suite, Suite(rows=(replace(ROWS[0], run=run.format(outside=outside)),)))
     (suite / "linked").symlink_to(outside)
     with pytest.raises(RunError, match="does not lie in the suite"):
@@ -155,6 +156,7 @@ def test_the_newest_unfinished_suite_that_nobody_runs_is_found(tmp_path: Path) -
     for age, (name, state) in enumerate(
         [("done", "finished"), ("held", "running"), ("new", "running"), ("old", "stopped")]
     ):
+        (tmp_path / name).mkdir()
         write_suite(tmp_path / name, Suite(rows=ROWS, state=state))
         os.utime(tmp_path / name / "suite.json", (1e9 - age, 1e9 - age))
     with lock_run(tmp_path / "held"):

@@ -329,3 +329,17 @@ def test_a_snapshot_sees_one_state_while_another_process_writes(filled: Archive)
             filled.add_candidate(dataclasses.replace(filled.candidates()[0], id="later"))
             assert len(archive.candidates()) == count
         assert len(archive.candidates()) == count + 1
+
+
+def test_a_file_that_is_another_ones_place_by_now_takes_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Archive.open(Path("archive.sqlite")) as archive:
+        monkeypatch.chdir(tmp_path.parent)  # the file is where it was
+        archive.charge("a", wall_s=1.0, what="x")
+        (tmp_path / "archive.sqlite").rename(tmp_path / "elsewhere.sqlite")
+        (tmp_path / "archive.sqlite").touch()
+        with pytest.raises(StorageError, match=r"archive\.sqlite: was removed, moved away or replaced"):
+            archive.charge("b", wall_s=1.0, what="x")
+    assert (tmp_path / "archive.sqlite").stat().st_size == 0

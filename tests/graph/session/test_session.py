@@ -7,6 +7,8 @@ import contextlib
 import dataclasses
 import json
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,7 +28,7 @@ from ridgeline.graph.session.session import run_resolved, run_search
 from ridgeline.graph.shipping.ship import ShipRequest, ship
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, DescribeTask, Task, VerifyTask
-from ridgeline.tools.errors import EngineError, ModelError, NotBegun, ProblemError, RunError
+from ridgeline.tools.errors import EngineError, ModelError, NotBegun, ProblemError, RunError, StorageError
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.vocabulary import Status
 
@@ -331,3 +333,26 @@ async def test_seed_kernels_of_a_reference_that_offline_does_not_cover_are_judge
 async def test_offline_beside_another_model_may_meet_a_reference_that_it_does_not_cover(tmp_path: Path) -> None:
     result = await run_search(options(tmp_path), engine=_Unexportable(), models=[ScriptedModel(), OfflineModel()])
     assert (result.state, result.certified) == ("finished", True)
+
+
+@pytest.mark.parametrize("goes", [shutil.rmtree, lambda run: run.rename(run.with_name("moved"))])
+async def test_a_search_whose_folder_goes_away_ends_at_its_next_store_and_makes_no_other(
+    tmp_path: Path, goes: Callable[[Path], object]
+) -> None:
+    class Losing(MemoryEngine):
+        async def submit(self, task: Task[Any]) -> Any:
+            if isinstance(task, VerifyTask) and task.candidate.id == "r1i1v0a0":
+                goes(tmp_path / "run")
+            return await super().submit(task)
+
+    engine = Losing()
+    with pytest.raises(
+        StorageError, match=r"archive\.sqlite: was removed, moved away or replaced while it was in use; put"
+    ):
+        await run_search(options(tmp_path), engine=engine, models=[ScriptedModel()])
+    assert not (tmp_path / "run").exists()
+    assert not [task for task in engine.counts if "r2" in task]
+    if (moved := tmp_path / "moved").exists():
+        moved.rename(tmp_path / "run")
+        asked = dataclasses.replace(options(tmp_path), resume=True)
+        assert (await run_search(asked, engine=MemoryEngine(), models=[ScriptedModel()])).state == "finished"
