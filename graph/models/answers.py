@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from typing import Any
 
 from ridgeline.checkpoints.recording.check import MOST_TOKENS
@@ -91,7 +90,17 @@ def paid(stated: Usage, *, sent: str) -> Usage:
     return dataclasses.replace(stated, input_tokens=stated.input_tokens or prompt_tokens(sent))
 
 
+def paid_unread(usage: Usage, attempts: int, *, sent: str) -> Usage:
+    """Return a call's tokens with those of the attempts before whose answers could not be read: what was sent, each time."""
+    return dataclasses.replace(usage, input_tokens=usage.input_tokens + attempts * prompt_tokens(sent))
+
+
+def is_count(stated: Any) -> bool:
+    """Say whether a stated number of tokens can be one: any other is a server's mistake, and none is stated."""
+    is_number = isinstance(stated, int | float) and not isinstance(stated, bool)
+    return is_number and 0 <= stated <= MOST_TOKENS  # no NaN either
+
+
 def _count(counts: Any, name: str) -> int:
     stated = counts.get(name)
-    is_number = isinstance(stated, int | float) and not isinstance(stated, bool) and not math.isnan(stated)
-    return int(min(MOST_TOKENS, max(0, stated))) if is_number else 0
+    return int(stated) if is_count(stated) else 0

@@ -13,6 +13,7 @@ from ridgeline.graph.models.answers import (
     finish_reason,
     is_truncated,
     paid,
+    paid_unread,
     refusal_of,
     text_of,
     usage_of,
@@ -24,7 +25,7 @@ from ridgeline.graph.models.prices import Tariff
 from ridgeline.graph.models.prompts import render, render_ideation, render_kernel, render_request
 from ridgeline.graph.models.replies import wire_schema
 from ridgeline.graph.models.requests import IdeaList, IdeationRequest, KernelDraft, KernelRequest, Reply, Usage
-from ridgeline.graph.models.retry import RetryPolicy, is_provider_error, status_of, with_retries
+from ridgeline.graph.models.retry import RetryPolicy, is_provider_error, is_unread, status_of, with_retries
 from ridgeline.tools.errors import RidgelineError
 from ridgeline.tools.machine.logs import logger_of
 
@@ -87,18 +88,30 @@ class LangChainModel:
         return await self._ask(render_kernel(request), KernelDraft, request.partial)
 
     async def _ask(self, prompt: str, schema: Schema, partial: str) -> Reply:
-        started = time.monotonic()
+        started, sent = time.monotonic(), f"{prompt}{partial}"
+        unread = 0
+
+        async def attempt() -> Any:
+            nonlocal unread
+            try:
+                return await self._invoke(prompt, schema, partial)
+            except Exception as error:
+                unread += is_unread(error)
+                raise
+
         try:
-            message = await with_retries(
-                self._name, lambda: self._invoke(prompt, schema, partial), self._policy, self._pacer
-            )
-            return self._reply(message, f"{prompt}{partial}", time.monotonic() - started)
+            message = await with_retries(self._name, attempt, self._policy, self._pacer)
+            text, usage = self._read(message, sent)
         except RidgelineError as error:
             error.args = tuple(without_keys(each, self._keys) if isinstance(each, str) else each for each in error.args)
             if isinstance(error, ModelUnavailable):
-                usage = paid(error.usage, sent=f"{prompt}{partial}") if error.is_answered else error.usage
-                error.usage = self._priced(usage, time.monotonic() - started)
+                is_counted = isinstance(error.__cause__, Exception) and is_unread(error.__cause__)
+                usage = paid(error.usage, sent=sent) if error.is_answered and not is_counted else error.usage
+                error.usage = self._priced(paid_unread(usage, unread, sent=sent), time.monotonic() - started)
             raise
+        usage = self._priced(paid_unread(usage, unread, sent=sent), time.monotonic() - started)
+        raw = {"model": message.response_metadata.get("model_name", ""), "finish_reason": finish_reason(message)}
+        return Reply(text=text, usage=usage, raw=raw, is_truncated=is_truncated(message))
 
     async def held_back(self, request: IdeationRequest | KernelRequest) -> tuple[str, dict[str, Any]]:
         """Return the path and the JSON body of the HTTP request that asks for this; nothing is sent."""
@@ -140,8 +153,8 @@ class LangChainModel:
         answer: Any = await structured.ainvoke(prompt)
         return answer["raw"]
 
-    def _reply(self, message: Any, sent: str, latency_s: float) -> Reply:
-        """Return the reply; its cost is known whatever it holds.
+    def _read(self, message: Any, sent: str) -> tuple[str, Usage]:
+        """Return a reply's text and its tokens, which are known whatever it holds.
 
         Raises:
             NoText, ReplyTooLong: the reply holds no text, or too much of it.
@@ -157,8 +170,7 @@ class LangChainModel:
             raise NoText(
                 f"{self._name} answered with nothing ({reason[:300]})", usage, advice=advice_without_text(message)
             )
-        raw = {"model": message.response_metadata.get("model_name", ""), "finish_reason": finish_reason(message)}
-        return Reply(text=text, usage=self._priced(usage, latency_s), raw=raw, is_truncated=is_truncated(message))
+        return text, usage
 
 
 def keys_of(chat: BaseChatModel) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import math
 import random
 from collections.abc import Awaitable, Callable, Iterator
@@ -34,6 +35,10 @@ TRANSPORT_ERRORS = frozenset(
     {"TransportError", "TimeoutException", "APIConnectionError", "ModelConnectionError", "ModelTimeoutError"}
 )
 """Class names, so that no HTTP library is imported: each client wraps another library (httpx, httpx2, aiohttp)."""
+UNREAD_NAMES = frozenset({"ValidationError", "APIResponseValidationError", "UnknownApiResponseError"})
+"""Class names of the errors that clients raise for an answer of another form: pydantic's, OpenAI's and Google's."""
+UNREAD_ERRORS = (UnicodeDecodeError, json.JSONDecodeError, RecursionError, AttributeError, TypeError, LookupError)
+"""What a client raises for a body that is no text, no JSON, or JSON of another form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +128,16 @@ def is_provider_error(error: BaseException) -> bool:
     return status_of(error) is not None or is_transport_error(error)
 
 
+def is_unread(error: BaseException) -> bool:
+    """Say whether an answer arrived that the client could not read: half of one, or what a proxy put in its place.
+
+    An answer that was read and refused, as for its length, is none of these: it carries the completion.
+    """
+    if is_provider_error(error) or any(isinstance(link, RidgelineError) for link in _chain(error)):
+        return False
+    return isinstance(error, UNREAD_ERRORS) or any(c.__name__ in UNREAD_NAMES for c in type(error).__mro__)
+
+
 def refusal(model: str, error: BaseException) -> ModelError | None:
     """Return the ModelError of a refusal that no retry and no other prompt can change, else None."""
     status = status_of(error)
@@ -160,8 +175,8 @@ async def with_retries(
 
     Raises:
         ModelError: the provider refuses this key or model; at once.
-        ModelUnavailable: no answer after `policy.attempts`, this request is rejected, the client cannot read the answer
-            (no JSON), or the provider has refused `policy.attempts` requests in a row for their rate.
+        ModelUnavailable: no answer that can be read after `policy.attempts`, this request is rejected, the client refuses
+            the answer, or the provider has refused `policy.attempts` requests in a row for their rate.
         OutOfBudget, NotBegun: the provider asks for a longer wait than the budget has time, or than a stop allows.
     """
     pacer = pacer or Pacer(model)
@@ -180,6 +195,8 @@ async def with_retries(
                 continue
             failures += 1
             if failures >= policy.attempts:
+                if is_unread(error):
+                    raise unreadable(model, error) from error
                 raise ModelUnavailable(f"{model} did not answer: {first_line(error)}") from error
             await pacer.pause(policy.delay_s(failures - 1) if wait_s is None else wait_s)
         else:
@@ -192,6 +209,8 @@ def _raise_final(model: str, error: Exception) -> None:
     for link in _chain(error):
         if isinstance(link, RidgelineError):  # a client wraps what its transport raises
             raise link
+    if is_unread(error):
+        return
     if not is_provider_error(error):
         raise unreadable(model, error) from error
     if refused := refusal(model, error):

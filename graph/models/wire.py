@@ -14,6 +14,7 @@ import httpx
 from ridgeline.graph.models.call_in_hand import IN_HAND, HeldBack
 from ridgeline.graph.models.failures import ModelUnavailable, ReplyTooLong
 from ridgeline.graph.models.hidden_keys import HIDDEN, long_enough
+from ridgeline.graph.models.stated_usage import without_bad_counts
 from ridgeline.tools.records.printable import printable
 
 ESCAPED = 6
@@ -46,7 +47,8 @@ class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         """
         call = IN_HAND.get()
         if call is not None and (kept := call.take_kept()) is not None:
-            return httpx.Response(200, headers={"content-type": "application/json"}, content=kept, request=request)
+            given = without_bad_counts(kept)
+            return httpx.Response(200, headers={"content-type": "application/json"}, content=given, request=request)
         if call is not None and call.hold is not None:
             call.hold(request.url.path, await request.aread())
             raise HeldBack
@@ -61,7 +63,8 @@ class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             await response.aclose()
         if call is not None and response.is_success:
             await call.keep(body)
-        return httpx.Response(response.status_code, headers=_of_plain_body(response), content=body, request=request)
+        given = without_bad_counts(body)
+        return httpx.Response(response.status_code, headers=_of_plain_body(response), content=given, request=request)
 
     async def _read(self, response: httpx.Response) -> bytes:
         most = ESCAPED * self._max_reply_chars + OVERHEAD_BYTES

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.graph.conftest import write_problem
-from tests.graph.loopback import Answer, serve
+from tests.graph.loopback import Answer, _body, serve
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.models.asked import FAST, KERNEL, PROTOCOLS, asked, model_of
 from tests.graph.requests_made import kernel
@@ -58,9 +60,53 @@ async def test_an_answer_that_cannot_be_read_costs_at_least_what_was_sent(
             with pytest.raises(ModelUnavailable, match="no usable answer"):
                 await given.models.write("r1i0v0a0:write", model.name, kernel())
             [call] = given.journal.calls("failed")
-    sent = prompt_tokens(server.requests[0]["prompt"])
+    sent = FAST.attempts * prompt_tokens(server.requests[0]["prompt"])
+    assert len(server.requests) == FAST.attempts
     assert call.input_tokens == sent > 0 and call.output_tokens == 0
     assert call.usd == pytest.approx(sent * 1.0 / 1e6)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("body", [b"<html>busy</html>", b'{"id": "\xff", "choices": [{"mess', b"[" * 99_999])
+async def test_an_answer_that_cannot_be_read_is_one_failed_attempt_which_is_paid(
+    body: bytes, protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve(lambda n, request: ANSWER if n else Answer(body=body)) as server:
+        monkeypatch.setattr("ridgeline.graph.models.registry.OPENAI_URL", f"{server.url}/v1")
+        model = model_of(protocol, server)
+        with asked(tmp_path, model) as given:
+            assert (await given.models.write("r1i0v0a0:write", model.name, kernel())).notes == "short"
+            stored = given.journal.stored("r1i0v0a0:write")
+    sent = prompt_tokens(server.requests[0]["prompt"])
+    assert len(server.requests) == 2
+    assert stored is not None and stored["input_tokens"] == 1000 + sent
+
+
+BAD_COUNTS = {
+    "beyond a float": f"1{'0' * 400}",
+    "beyond what Python reads": f"1{'0' * 5000}",
+    **{text: text for text in ("10000000000000", "1e308", "NaN", "-5", '"many"', "true", "[5]")},
+}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("count", BAD_COUNTS)
+async def test_counts_that_can_be_none_are_set_aside_and_the_text_is_kept(
+    count: str, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(request: dict[str, Any]) -> Answer:
+        body = _body(request["path"], ANSWER)
+        name = "usageMetadata" if "usageMetadata" in body else "usage"
+        body[name] = {key: each if isinstance(each, dict) else "BAD" for key, each in body[name].items()}
+        text = json.dumps(body).replace('"BAD"', BAD_COUNTS[count])
+        return Answer(body=text.encode())
+
+    with serve(lambda n, request: answer(request)) as server:
+        monkeypatch.setattr("ridgeline.graph.models.registry.OPENAI_URL", f"{server.url}/v1")
+        reply = await model_of(protocol, server).write(kernel())
+    sent = prompt_tokens(server.requests[0]["prompt"])
+    assert len(server.requests) == 1 and json.loads(reply.text)["notes"] == "short"
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (sent, prompt_tokens(reply.text))
 
 
 @pytest.mark.parametrize(("encoding", "status", "is_paid"), [("br", 200, True), ("br", 500, False)])

@@ -20,6 +20,7 @@ from tests.graph.session.test_session import SETTINGS
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.recording.file import read_recording
+from ridgeline.graph.models.allowance import prompt_tokens
 from ridgeline.graph.models.registry import make_model
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.outputs import SearchResult
@@ -137,10 +138,11 @@ async def test_a_server_that_states_no_tokens_is_counted_by_the_lengths(
     assert totals.input_tokens + totals.output_tokens == pytest.approx(sum(sent) / 3, rel=0.01)
 
 
-async def test_a_count_beyond_all_replies_is_stored_as_one_that_can_be_read(
+async def test_a_count_beyond_all_replies_is_set_aside_and_what_was_sent_counts(
     search: Callable[..., Any], tmp_path: Path
 ) -> None:
     with serve(lambda _, request: Answer(reply_to(request), input_tokens=10**25)) as server:
         result = await search(server, Budget(tokens=5000))
     assert result.state == "budget"
-    assert read_recording(tmp_path / "run").calls[0].usage["input_tokens"] == 10**12
+    sent = prompt_tokens(server.requests[0]["prompt"])
+    assert read_recording(tmp_path / "run").calls[0].usage["input_tokens"] == sent
