@@ -1,7 +1,7 @@
 """Exceptions for faults of the machine or the user. A candidate's failure is a Finding, never one of these.
 
 RidgelineError
-├── InputError              the user's to mend: exit code 2, one line, no traceback
+├── InputError              the user's to mend: exit code 2, or 69 in the middle of a search; one line, no traceback
 │   ├── ProblemError        problem.yaml or its reference
 │   │   └── BadReferenceError  reference.py cannot be judged; the message begins with its name
 │   │       ├── NoRoomError    memory ran out while the reference was judged
@@ -13,6 +13,7 @@ RidgelineError
 │   └── RunError            a run folder that is locked, damaged, or of another graph version
 │       ├── NotRecorded     a replay is asked for what its recording does not hold
 │       └── StorageError    a read-only or full disk, a damaged database
+│           └── FileLost    a database that was removed or moved away while it was in use
 ├── NotBegun                a stop was asked for while it waited: not a failure, a search goes on there when it is resumed
 ├── DeviceAway              the search's device is on another machine: what needs it waits until the search is resumed there
 ├── OutOfBudget             what the search may use allows no further model call: it ends there, and can be resumed
@@ -43,7 +44,12 @@ class RidgelineError(Exception):
 
 
 class InputError(RidgelineError):
-    """Something the user can mend; the message names the object and the next step."""
+    """Something the user can mend; the message names the object and the next step.
+
+    `ended_search` says that it ended a search in its middle, as a provider or a disk may: no word of the user's was wrong.
+    """
+
+    ended_search = False
 
 
 class ProblemError(InputError):
@@ -98,6 +104,10 @@ class NotRecorded(RunError):
 
 class StorageError(RunError):
     """A database or a disk refuses."""
+
+
+class FileLost(StorageError):
+    """A database was removed or moved away while it was in use."""
 
 
 class NotBegun(RidgelineError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ridgeline.tools.errors import StorageError
+from ridgeline.tools.errors import FileLost
 
 
 class OpenedFile:
@@ -21,11 +21,11 @@ class OpenedFile:
         """Refuse a file that is at its path no more.
 
         Raises:
-            StorageError: it was removed, moved, or replaced by another. What is written to it is lost with the process.
+            FileLost: it was removed, moved, or replaced by another. What is written to it is lost with the process.
         """
         now = self._facts_now()
         if self._facts is None or now is None or not os.path.samestat(self._facts, now):
-            raise StorageError(
+            raise FileLost(
                 f"{self._path}: was removed, moved away or replaced while it was in use; "
                 "put it back where it was, with its folder, or begin anew"
             )

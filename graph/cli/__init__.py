@@ -22,8 +22,9 @@ from ridgeline.tools.machine.os_errors import is_users_to_mend
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.wording import CALLER, PROGRAM, worded_for_command_line
 
-EXIT_OK, EXIT_INTERNAL, EXIT_INPUT, EXIT_PARKED, EXIT_INTERRUPTED, EXIT_UNREAD = 0, 1, 2, 75, 130, 141
-"""EXIT_PARKED is EX_TEMPFAIL of sysexits.h, for what goes on later. EXIT_UNREAD is 128 + SIGPIPE: what a shell reports of a
+EXIT_OK, EXIT_INTERNAL, EXIT_INPUT, EXIT_CUT, EXIT_PARKED, EXIT_INTERRUPTED, EXIT_UNREAD = 0, 1, 2, 69, 75, 130, 141
+"""EXIT_CUT is EX_UNAVAILABLE of sysexits.h, for what a provider or a disk ended; EXIT_PARKED is EX_TEMPFAIL, for what goes on
+later. EXIT_UNREAD is 128 + SIGPIPE: what a shell reports of a
 tool whose reader went away (`ridgeline show … | head`)."""
 
 _MODULES = {"import": "import_problems", **dict.fromkeys(("idea", "seed", "stop"), "steer")}
@@ -70,7 +71,7 @@ def _run(argv: Sequence[str] | None) -> int:
         command = importlib.import_module(f"ridgeline.graph.cli.commands.{module}")
         return int(command.execute(args))
     except InputError as error:
-        return _complain(str(error))
+        return _complain(str(error), EXIT_CUT if error.ended_search else EXIT_INPUT)
     except MachineBusyError as error:
         return _complain(str(error), EXIT_INTERNAL)
     except RidgelineError as error:

@@ -29,8 +29,8 @@ EXIT_CODES = """exit codes:
   0  finished, also without a gain or at a budget; `evaluate`: whatever the verdict
   1  internal error, please report. Without these words the machine is too busy, or failed on a file of `evaluate`
   2  invalid input, the message says how to fix it
-  75  parked (`--park`): the search waits for answers; `--resume` takes up what has come.
-      Or stopped by `ridgeline stop`; `--resume` goes on
+  69  ended in the middle of a search, by its provider or its disk; once that is mended, `--resume` goes on
+  75  parked (`--park`), or stopped by `ridgeline stop`; `--resume` goes on
   129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM; `--resume` goes on
   141  the reader of the output went away (`| head`); a search stops there, and `--resume` goes on"""
 

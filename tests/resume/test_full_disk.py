@@ -38,7 +38,7 @@ def test_a_search_on_a_full_disk_ends_in_one_line_and_is_resumed_with_all_that_w
     if done.returncode == 99 or "unshare" in done.stderr:
         pytest.skip(f"no mount namespaces here: {done.stderr.strip()}")
     said = {path.name: path.read_text() for path in tmp_path.glob("*.*") if path.is_file()}
-    assert said["first.code"].strip() == "2"
+    assert said["first.code"].strip() == "69"
     [line] = said["first.err"].splitlines()
     assert line == "ridgeline: disk/run/archive.sqlite: the disk is full; free some space and try again"
     assert "round 1/1" in said["first.out"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from pathlib import Path
 import ridgeline.graph.session.machine as machine
 import ridgeline.graph.session.beginning as beginning
 from ridgeline.graph.cli import main
+from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.tools.errors import StorageError
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
@@ -39,8 +41,15 @@ async def opened(*_, **__):
     yield Engine(delay_s=0.02)
 
 
+class Model(ScriptedModel):
+    async def propose(self, request):
+        if Path("silent").exists():
+            raise ModelUnavailable("scripted did not answer: HTTP 503")
+        return await super().propose(request)
+
+
 machine.open_engine = opened
-beginning.make_models = lambda *_, **__: [ScriptedModel(delay_s=0.02)]
+beginning.make_models = lambda *_, **__: [Model(delay_s=0.02)]
 sys.exit(main())
 """
 
@@ -76,6 +85,35 @@ def test_a_reader_that_goes_away_stops_the_search_which_can_be_resumed(tmp_path:
     assert state_of(tmp_path / "run") == "finished"
 
 
+def test_a_search_that_its_provider_ends_says_how_it_goes_on(tmp_path: Path) -> None:
+    write_problem(tmp_path / "problem", search={"rounds": 1, "ideas": 1, "implementations": 1, "tune_trials": 0})
+    (tmp_path / "silent").touch()
+    (tmp_path / "go").touch()
+    with started(tmp_path, "problem", "--bank", "none", "--run-dir", "run") as ended:
+        out, said = ended.communicate(timeout=60)
+    assert ended.returncode == 69
+    assert said == ("ridgeline: no model answers, the search can be resumed later: scripted did not answer: HTTP 503\n")
+    assert out.splitlines()[-1].endswith(f"run --resume {tmp_path / 'run'}")
+    (tmp_path / "silent").unlink()
+    with started(tmp_path, "--bank", "none", "--resume", "run") as resumed:
+        out, said = resumed.communicate(timeout=60)
+    assert (resumed.returncode, said) == (0, "")
+
+
+def test_a_search_whose_folder_is_removed_ends_by_name_and_leaves_none(tmp_path: Path) -> None:
+    write_problem(tmp_path / "problem", search={"rounds": 1, "ideas": 1, "implementations": 1, "tune_trials": 0})
+    with started(tmp_path, "problem", "--bank", "none", "--run-dir", "run") as ended:
+        assert ended.stdout is not None and ended.stderr is not None
+        while "round 1/1" not in ended.stdout.readline():
+            assert ended.poll() is None
+        shutil.rmtree(tmp_path / "run")
+        (tmp_path / "go").touch()
+        out, said = ended.communicate(timeout=60)
+    assert ended.returncode == 69
+    assert said.startswith("ridgeline: run/archive.sqlite: was removed, moved away or replaced while it was in use; ")
+    assert "result:" not in out and "resume" not in out and not (tmp_path / "run").exists()
+
+
 def test_a_search_that_a_full_disk_ends_says_how_it_goes_on(tmp_path: Path) -> None:
     write_problem(tmp_path / "problem", search={"rounds": 1, "ideas": 1, "implementations": 1, "tune_trials": 0})
     (tmp_path / "full").touch()
@@ -83,7 +121,7 @@ def test_a_search_that_a_full_disk_ends_says_how_it_goes_on(tmp_path: Path) -> N
         (tmp_path / "go").touch()
         out, said = ended.communicate(timeout=60)
     assert (ended.returncode, said) == (
-        2,
+        69,
         "ridgeline: archive.sqlite: the disk is full; free some space and try again\n",
     )
     last = out.splitlines()[-1]
