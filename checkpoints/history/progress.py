@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.tools.records.keys import CallId
+from ridgeline.tools.records.vocabulary import SEARCHED
 
 _BEGUN = """SELECT (SELECT COUNT(*) FROM candidates) AS candidates,
 (SELECT MAX(round) FROM (SELECT round FROM candidates UNION ALL SELECT round FROM ideas)) AS round"""
@@ -64,6 +65,11 @@ def progress(archive: Archive) -> Progress:
 def unjudged(archive: Archive) -> tuple[str, ...]:
     """Return the kernels without a verdict, oldest first."""
     return tuple(row["id"] for row in archive.database.query(_UNJUDGED))
+
+
+def failed_kernels(archive: Archive) -> list[str]:
+    """Return the kernels that a search has no verdict of because the machine failed, or was too busy; oldest first."""
+    return [failure.candidate_id for failure in archive.engine_failures() if failure.purpose in SEARCHED]
 
 
 def _round_of(text: str) -> int:

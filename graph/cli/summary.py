@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from ridgeline.graph.session.outputs import SearchResult
 
 
+MOST_NAMED = 3
+"""Kernels without a verdict that are named; the report lists them all."""
 HOW_TO_CALL = "docs/use-the-kernel.md"
 
 
@@ -100,6 +102,8 @@ def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[st
         failures=result.uncertified,
         replay=report.get("replay"),
     )
+    if result.failed and not (report.get("replay") or {}).get("times"):
+        lines.append(f"unjudged: {unjudged_words(result.failed, result.run_dir)}")
     lines.append(f"result:  {result.run_dir / 'result.json'}")
     lines.append(f"report:  {result.run_dir / 'report.html'}")
     if result.state == RunState.WAITING:
@@ -108,6 +112,13 @@ def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[st
         words = waiting_words(result.waiting, result.run_dir, **counts, device=device_name(report))
         lines.append(f"parked:  {words}")
     return [*lines, *resume_lines(result.state, result.run_dir, budget or Budget(), report)]
+
+
+def unjudged_words(failed: Sequence[str], run_dir: Path) -> str:
+    """Return which kernels have no verdict because the machine failed on them, and how they get one."""
+    shown = ", ".join(failed[:MOST_NAMED]) + (", …" if len(failed) > MOST_NAMED else "")
+    kernels = counted(len(failed), "kernel")
+    return f"{kernels} that the machine failed on ({shown}; run.log says how); judge: {resume_command(run_dir)}"
 
 
 def resume_lines(state: str, run_dir: Path, budget: Budget, used: Mapping[str, Any]) -> list[str]:

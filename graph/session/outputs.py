@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.history.chosen import chosen_words
 from ridgeline.checkpoints.history.measured_again import measured_again_words
-from ridgeline.checkpoints.history.progress import unjudged
+from ridgeline.checkpoints.history.progress import failed_kernels, unjudged
 from ridgeline.checkpoints.result import BestKernel
 from ridgeline.checkpoints.stored_certificate import certifies, failures_of
 
@@ -35,6 +35,9 @@ class SearchResult:
     batched: int = 0  # of these, those for a batch of their provider
     refused: Mapping[str, str] = field(default_factory=dict)  # of these, whose last answer was refused: why, by id
     unjudged: int = 0  # kernels without a verdict: of a search in state `waiting`, those that wait for its device
+    failed: Sequence[
+        str
+    ] = ()  # kernels that the machine failed on, which have no verdict: a resumed search judges them
     uncertified: Mapping[str, str] = field(default_factory=dict)  # kernels whose certificate failed: why, by id
     chosen: str = ""  # why another kernel, whose own timing ranks first, is not the best one
     measured_again: str = ""  # both figures, where the certificate's is outside of the search's interval
@@ -66,6 +69,7 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
         batched=calls.batched,
         refused=journal.refused(),
         unjudged=len(unjudged(archive)),
+        failed=failed_kernels(archive),
         uncertified=failures_of(certificate),
         chosen=chosen_words(archive, best_id),
         measured_again=measured_again_words(archive, best_id),

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.checkpoints.history.progress import failed_kernels
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.certificate.validity import is_to_be_given_again
 from ridgeline.graph.search.ideas.memory import unwritten_branches
 from ridgeline.graph.search.ranking.elites import read_standings
 from ridgeline.graph.search.rounds.stop_rules import first_stop
 from ridgeline.graph.session.outputs import forget_winner
-from ridgeline.graph.state import Route, outcome_of
+from ridgeline.graph.state import Route, SearchState, outcome_of
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import RunState, SearchOutcome
-from ridgeline.tools.wording import option
+from ridgeline.tools.wording import counted, option
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
     from ridgeline.checkpoints.archive import Archive
-    from ridgeline.checkpoints.run_record import RunRecord
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import SearchEvent
     from ridgeline.tools.records.problem import Target
@@ -62,11 +63,13 @@ class Extension:
     max_rounds: int | None = None  # None: no further round
     reason: str = ""  # the stop rule that allows no further round; empty when nobody asked for more
     certifies_again: bool = False  # its certificate is to be given again
+    unjudged: int = 0  # kernels that the machine failed on: they are judged, and then the winner is certified
+    had_no_gain: bool = False  # as it ended, which a kernel that is certified now may change
 
     @property
     def is_over(self) -> bool:
         """Say whether the search stays over."""
-        return self.max_rounds is None and not self.certifies_again
+        return self.max_rounds is None and not self.certifies_again and not self.unjudged
 
 
 async def extension(context: SearchContext, values: Mapping[str, Any], max_rounds: int | None) -> Extension:
@@ -76,9 +79,13 @@ async def extension(context: SearchContext, values: Mapping[str, Any], max_round
     budget has room now. The branches that the spent budget left unwritten come first; they may lie in the last round.
     """
     is_certified = values.get("certified", False)
-    certifies_again = await run_whole(is_to_be_given_again, context.archive, is_certified=is_certified)
+    over = Extension(
+        certifies_again=await run_whole(is_to_be_given_again, context.archive, is_certified=is_certified),
+        unjudged=0 if context.replays_times else len(await run_whole(failed_kernels, context.archive)),
+        had_no_gain=outcome_of(values) is SearchOutcome.NO_GAIN,
+    )
     if max_rounds is None and outcome_of(values) is not SearchOutcome.BUDGET:
-        return Extension(certifies_again=certifies_again)
+        return over
     rounds = max_rounds or values.get("max_rounds") or context.settings.rounds
     round_ = values.get("round", 0) - (1 if await unwritten_branches(context.archive, values) else 0)
     standings = await run_whole(read_standings, context.archive)
@@ -89,7 +96,7 @@ async def extension(context: SearchContext, values: Mapping[str, Any], max_round
         stalled_rounds=0 if max_rounds else values.get("stalled_rounds", 0),
         best=standings[0] if standings else None,
     )
-    return Extension(reason=stop.reason, certifies_again=certifies_again) if stop else Extension(max_rounds=rounds)
+    return replace(over, reason=stop.reason) if stop else Extension(max_rounds=rounds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,16 +123,24 @@ async def decide_continuation(
     more = await extension(context, snapshot.values, max_rounds)
     remark: SearchEvent | None = None
     if more.reason:
-        left = "nothing is left to do" if more.is_over else "only the certificate is left to do"
-        remark = _warning(f"{left}: {more.reason}")
+        remark = _warning(f"{_left(more)}: {more.reason}")
     elif more.is_over:
         rounds = (snapshot.values.get("max_rounds") or context.settings.rounds) + 1
         said = f"nothing was left to do: this search is over; {option('rounds', rounds)} extends it"
         remark = {"event": "note", "message": said}
+    elif more.unjudged:
+        remark = {"event": "note", "message": f"{_left(more)}: no round was asked for"}
     if more.is_over:
         return Continuation(stays=RunState(outcome_of(snapshot.values)), remark=remark)
     given = None if more.max_rounds is None else {"max_rounds": more.max_rounds}
     return Continuation(given=given, extension=more, remark=remark)
+
+
+def _left(more: Extension) -> str:
+    """Return in words what a search without further rounds still does."""
+    if more.unjudged:
+        return f"only {counted(more.unjudged, 'kernel')} that the machine failed on, and the certificate, left to do"
+    return "nothing is left to do" if more.is_over else "only the certificate is left to do"
 
 
 def _warning(message: str) -> SearchEvent:
@@ -135,13 +150,20 @@ def _warning(message: str) -> SearchEvent:
 async def prepare(graph: Any, thread: Any, archive: Archive, continuation: Continuation) -> dict[str, int] | None:
     """Make ready what the session goes on with, and return the graph's input.
 
-    The graph of a search that was over is led to its certificate; further rounds forget the winner, which they may beat.
+    The graph of a search that was over is led to its certificate, before which it judges what the machine failed on. These
+    kernels and those of further rounds may beat the winner, which is forgotten.
     """
     from langgraph.types import Command
 
     more = continuation.extension
     if more is not None and more.max_rounds is None:
-        to_certify = Command(update={"route": Route.CERTIFY.value}, goto="certify")
+        update: SearchState = {"route": Route.CERTIFY.value}
+        if more.unjudged:
+            await run_whole(forget_winner, archive.path.parent, archive)
+        if more.had_no_gain:  # the certificate says so again where it is so
+            update["outcome"] = SearchOutcome.FINISHED.value
+            await run_whole(archive.save_run, RunRecord(stop_reason=""))
+        to_certify = Command(update=update, goto="certify")
         await graph.aupdate_state(thread, to_certify, as_node="select")
     elif more is not None:
         await run_whole(forget_winner, archive.path.parent, archive)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ def end_of(
     reason: str = "",
     certified: bool = True,
     history: Any = (),
+    failed: Sequence[str] = (),
     **best: Any,
 ) -> list[str]:
     """Return the last lines of a run whose kernel is `BEST` but for `best`."""
@@ -59,6 +61,7 @@ def end_of(
         best_source_path=run_dir / "best.cpp",
         speedup=2.0,
         certified=certified,
+        failed=failed,
         report={"best": BEST | best, "history": history},
     )
     return closing_lines(result)
@@ -296,3 +299,10 @@ def test_figures_that_are_absent_are_called_so_and_no_zero(tmp_path: Path) -> No
         "time not measured, fp32",
     ]
     assert not any("0.0" in line for line in lines)
+
+
+def test_end_names_the_kernels_that_the_machine_failed_on_and_how_they_are_judged(tmp_path: Path) -> None:
+    [line] = [each for each in end_of(tmp_path, failed=[f"r1i{n}v0a0" for n in range(4)]) if "unjudged" in each]
+    said = "4 kernels that the machine failed on (r1i0v0a0, r1i1v0a0, r1i2v0a0, …; run.log says how); judge: "
+    assert line == f"unjudged: {said}{resume_command(tmp_path)}"
+    assert not [each for each in end_of(tmp_path) if "unjudged" in each]

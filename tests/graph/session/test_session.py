@@ -16,12 +16,13 @@ import pytest
 from langgraph.runtime import RunControl
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import DESCRIPTION, MemoryEngine
-from tests.graph.scripted_model import ScriptedModel
+from tests.graph.scripted_model import ScriptedModel, own_structure
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import read_schema
 from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.library.winner import load
+from ridgeline.graph.models.requests import KernelRequest
 from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_resolved, run_search
@@ -269,6 +270,55 @@ def _back_to_schema_3(archive: Archive) -> None:
         for table in ("prompts", "answers", "steering"):
             rows.execute(f"DROP TABLE {table}")
         rows.execute("PRAGMA user_version = 3")
+
+
+def faster_of_the_first_idea(first: float, other: float) -> Callable[[KernelRequest], dict[str, str]]:
+    """Return what writes the kernels of a round, those of its first idea of one speed and all others of another."""
+
+    def write(request: KernelRequest) -> dict[str, str]:
+        speed = first if "1x0" in request.idea.title else other
+        own = own_structure(request.idea.title, request.variation)
+        return {"source": f"// speed {speed + 0.01 * request.variation}\n{own}"}
+
+    return write
+
+
+async def test_a_finished_search_that_is_resumed_judges_what_its_engine_failed_on(tmp_path: Path) -> None:
+    model = ScriptedModel(kernel=faster_of_the_first_idea(1.5, 1.2))
+    first = await run_search(options(tmp_path, search={"rounds": 1}), engine=FailsToVerifyR1i0(), models=[model])
+    assert (first.state, first.certified, first.failed) == ("finished", True, ["r1i0v0a0", "r1i0v1a0"])
+    events: list[Any] = []
+    resumed = options(tmp_path, search={"rounds": 1}, resume=True)
+    broken = await run_search(resumed, engine=FailsToVerifyR1i0(), models=[model], on_event=events.append)
+    left = "only 2 kernels that the machine failed on, and the certificate, left to do: no round was asked for"
+    assert {"event": "note", "message": left} in events
+    assert (broken.state, broken.best_id, broken.certified, broken.failed) == (
+        *("finished", first.best_id, True),
+        first.failed,
+    )
+    engine = MemoryEngine()
+    second = await run_search(resumed, engine=engine, models=[model])
+    assert (second.state, second.certified, second.failed) == ("finished", True, [])
+    assert second.best_id in first.failed and second.best_id != first.best_id
+    assert len(model.writes) == 4
+    counts = dict(engine.counts)
+    third = await run_search(resumed, engine=engine, models=[model])
+    assert (third.best_id, engine.counts) == (second.best_id, counts)
+
+
+async def test_a_search_without_a_gain_has_one_where_a_kernel_that_the_engine_failed_on_is_faster(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel(kernel=faster_of_the_first_idea(1.5, 0.5))
+    asked = options(tmp_path, search={"rounds": 1})
+    (asked.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")  # type: ignore[union-attr]
+    first = await run_search(asked, engine=FailsToVerifyR1i0(), models=[model])
+    assert (first.state, first.certified) == ("no_gain", False)
+    resumed = dataclasses.replace(asked, resume=True)
+    again = await run_search(resumed, engine=FailsToVerifyR1i0(), models=[model])
+    assert (again.state, again.reason) == ("no_gain", first.reason)
+    second = await run_search(resumed, engine=MemoryEngine(), models=[model])
+    assert (second.state, second.certified, second.reason) == ("finished", True, "")
 
 
 async def test_run_folder_of_an_older_schema_goes_on_and_judges_what_its_engine_failed_on(tmp_path: Path) -> None:
