@@ -56,6 +56,7 @@ _LEAST_OF_ITS_OWN = (
     ("file size", "-H -f", resource.RLIMIT_FSIZE, 1, Limits().file_bytes),
     ("CPU time", "-H -t", resource.RLIMIT_CPU, 1, Limits().cpu_s + 1),
     ("processes", "-H -u", resource.RLIMIT_NPROC, 1, Limits().processes),
+    ("virtual memory", "-v", resource.RLIMIT_AS, 0, Limits().memory_bytes),  # a judge reserves most of it by itself
 )
 """Limits that a process which starts sandboxes has at least, as the shell's `ulimit` names them: a confined one is given
 its own, and nobody else may raise a hard one."""

@@ -37,6 +37,11 @@ def test_probe_names_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> Non
             "the limit of file size is 102400, below 268435456: raise it (`ulimit -H -f`)",
         ),
         ("RLIMIT_CPU", (3, 3), "the limit of CPU time is 3, below 121: raise it (`ulimit -H -t`)"),
+        (
+            "RLIMIT_AS",
+            (921600000, -1),
+            "the limit of virtual memory is 921600000, below 4294967296: raise it (`ulimit -v`)",
+        ),
         ("RLIMIT_NPROC", (20, 20), "the limit of processes is 20, below 128: raise it (`ulimit -H -u`)"),
     ],
 )
