@@ -15,7 +15,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from ridgeline.tools.errors import BadReferenceError
-from ridgeline.tools.judge.worker.contract import like, tensors_in
+from ridgeline.tools.judge.worker.contract import like, refuse_cycles, tensors_in
 from ridgeline.tools.judge.worker.regions import storage_elements
 from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.vocabulary import ArgKind, Role
@@ -120,8 +120,9 @@ def flat_outputs(result: Any) -> Tensors:
     """Return the tensors of a result, lists and tuples flattened.
 
     Raises:
-        BadReferenceError: there is none, or one has a type that kernels cannot write.
+        BadReferenceError: there is none, one has a type that kernels cannot write, or a list holds itself.
     """
+    refuse_cycles(result, "forward()")
     tensors = tuple(tensors_in(result))
     if not tensors:
         raise BadReferenceError.of_text(f"forward() must return a tensor, got {type(result).__name__}")

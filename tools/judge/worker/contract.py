@@ -46,12 +46,16 @@ def find_written(
     """Call the reference once on copies; return which of its input tensors it wrote, and its result.
 
     `is_same` compares a copy, after the call, with the tensor that it was copied from.
+
+    Raises:
+        BadReferenceError: the result holds itself.
     """
     given = tensors_in(list(arguments))
     everything = tuple(range(len(given)))
     copies: list[torch.Tensor] = []
     result = call(*[_with_copies(a, everything, iter(everything), copies) for a in arguments])
     copied = tuple(i for i, (copy, was) in enumerate(zip(copies, given, strict=True)) if not is_same(copy, was))
+    refuse_cycles(result, "forward()")
     returned = {_place(t) for t in tensors_in(result)}
     return Written(copied=copied, appended=tuple(i for i in copied if _place(copies[i]) not in returned)), result
 
@@ -147,6 +151,25 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
     if isinstance(value, list | tuple):
         return [t for v in value for t in tensors_in(v)]
     return []
+
+
+def refuse_cycles(value: Any, what: str, above: tuple[int, ...] = ()) -> None:
+    """Check that no list or dict of a value holds itself: it would be read without end.
+
+    Args:
+        value: what the reference gave.
+        what: the function that returned it.
+        above: the ids of what holds it.
+
+    Raises:
+        BadReferenceError: one does.
+    """
+    if not isinstance(value, list | tuple | dict):
+        return
+    if id(value) in above:
+        raise BadReferenceError.of_text(f"{what} returns a {type(value).__name__} that holds itself")
+    for part in value.values() if isinstance(value, dict) else value:
+        refuse_cycles(part, what, (*above, id(value)))
 
 
 def like(sequence: Any, parts: list[Any]) -> Any:

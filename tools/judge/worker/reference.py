@@ -34,6 +34,7 @@ from ridgeline.tools.judge.worker.contract import (
     find_written,
     module_contract,
     overlapping,
+    refuse_cycles,
     tensors_in,
     without_side_effects,
 )
@@ -157,6 +158,7 @@ class Reference:
             values = self._own("get_inputs()", draw)
         if not isinstance(values, list | tuple):
             raise BadReferenceError.of_text(f"get_inputs() must return a list, got {type(values).__name__}")
+        refuse_cycles(values, "get_inputs()")
         return list(values)
 
     def draw_inputs(self, rng_seed: int) -> Tensors:

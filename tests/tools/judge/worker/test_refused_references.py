@@ -84,6 +84,14 @@ def stateful(value: str) -> str:
         (reference("x", "return x[x > 0]", "torch.randn(64, 64)"), r"forward\(\) gives float32 .* and then float32"),
         (reference("x", "return x", "torch.randn(int(torch.randint(9, 99, ())))"), r"get_inputs\(\) gives float32"),
         (reference("x, n", "return x * n", "torch.ones(4, 4), 10**400"), "input n exceeds 2\\^53"),
+        (
+            reference("x", "return x[0]", "given") + "given = [torch.ones(4, 4)]\ngiven.append({'again': given})\n",
+            r"get_inputs\(\) returns a list that holds itself$",
+        ),
+        (
+            reference("x", "made = [x + 1]; made.append(made); return made", "torch.ones(4, 4)"),
+            r"forward\(\) returns a list that holds itself$",
+        ),
     ],
 )
 def test_a_reference_that_cannot_be_judged_gives_one_line(source: str, says: str, tmp_path: Path) -> None:
