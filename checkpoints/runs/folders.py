@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs.own_locks import held_here, is_held_here
 from ridgeline.checkpoints.storage.database_kind import kind_of
 from ridgeline.checkpoints.storage.errors import storage_errors
 from ridgeline.checkpoints.storage.own_files import MAILBOX, refuse_links
@@ -50,7 +51,8 @@ def lock_run(run_dir: Path) -> Iterator[None]:
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         for folder in (run_dir, run_dir / MAILBOX):
             remove_leftovers(folder)
-        yield
+        with held_here(descriptor):
+            yield
     finally:
         os.close(descriptor)
 
@@ -66,11 +68,12 @@ def refuse_held(run_dir: Path) -> None:
 
 
 def _held(run_dir: Path, holder: str) -> RunError:
-    holder = holder[:32].strip() or "unknown"
+    holder, is_own = holder[:32].strip() or "unknown", is_held_here(run_dir / LOCK_NAME)
     # a search may be one of many things that its process does, as in a host: an agent that is told to kill it, may
     is_search = (run_dir / FILE_NAME).is_file()
-    remedy = f"ridgeline stop {shlex.quote(str(run_dir))}" if is_search else f"kill {holder}"
-    return RunError(f"{run_dir}: in use by process {holder}; wait for it, or stop it with: {remedy}")
+    remedy = f"ridgeline stop {shlex.quote(str(run_dir))}" if is_search else "" if is_own else f"kill {holder}"
+    who = "another search of this process uses it" if is_own else f"in use by process {holder}"
+    return RunError(f"{run_dir}: {who}; wait for it{f', or stop it with: {remedy}' if remedy else ''}")
 
 
 def _open_lock(run_dir: Path) -> int:

@@ -67,7 +67,7 @@ def test_a_running_run_is_neither_chosen_nor_removed(runs_dir: Path) -> None:
     with lock_run(runs_dir / "old"):
         chosen = choose_old(list_runs(runs_dir), keep=0)
         assert {r.path.name for r in chosen} == {"middle", "new"}
-        with pytest.raises(RunError, match="in use by process"):
+        with pytest.raises(RunError, match="another search of this process uses it"):
             remove_run(runs_dir / "old")
     assert (runs_dir / "old" / "archive.sqlite").is_file()
 

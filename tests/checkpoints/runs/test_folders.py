@@ -66,7 +66,19 @@ def test_a_search_that_holds_its_run_is_stopped_by_a_command_and_not_with_its_pr
     run = _make_run(tmp_path, "a run", "toy", "running")
     with lock_run(run), pytest.raises(RunError) as refused, lock_run(run):
         pass
-    assert str(refused.value).endswith(f"stop it with: ridgeline stop '{run}'"), "its process may be a whole host"
+    said = str(refused.value)
+    assert said.endswith(f"stop it with: ridgeline stop '{run}'"), "its process may be a whole host"
+    assert said.startswith(f"{run}: another search of this process uses it; wait for it, or")
+
+
+def test_a_folder_that_this_process_holds_is_not_freed_by_killing_it(tmp_path: Path) -> None:
+    with lock_run(tmp_path):
+        for _ in range(2):
+            with pytest.raises(RunError) as refused, lock_run(tmp_path):
+                pass
+            assert str(refused.value) == f"{tmp_path}: another search of this process uses it; wait for it"
+    with lock_run(tmp_path):
+        pass
 
 
 def test_a_search_that_ends_well_while_it_is_looked_at_was_not_killed(

@@ -208,5 +208,5 @@ async def test_a_second_search_of_a_thread_that_has_one_is_refused(tmp_path: Pat
         await asyncio.sleep(0.01)
     second = await graph.ainvoke({}, THREAD)
     assert (second["outcome"], second["error"]["code"]) == ("refused", "RunError")
-    assert "in use" in second["error"]["message"]
+    assert "another search of this process uses it" in second["error"]["message"]
     assert (await first)["outcome"] == "finished"

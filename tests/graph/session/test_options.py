@@ -81,7 +81,8 @@ async def test_a_search_that_is_alive_is_no_reason_to_begin_a_second_one(tmp_pat
     begun = request(tmp_path, run_dir=tmp_path / "runs" / "alive")
     async with open_context(begun, engine=MemoryEngine(), models=[ScriptedModel()]):
         with pytest.raises(
-            RunError, match=r"alive: in use by process \d+; wait for it, or stop it with: ridgeline stop"
+            RunError,
+            match=r"alive: another search of this process uses it; wait for it, or stop it with: ridgeline stop",
         ):
             resolve(request(tmp_path, resume=True))
 

@@ -176,7 +176,7 @@ async def test_steps_that_a_stop_drops_are_taken_up_by_a_resumed_search(
 
 
 async def test_locked_folder_is_refused(tmp_path: Path) -> None:
-    with lock_run(tmp_path / "run"), pytest.raises(RunError, match="in use"):
+    with lock_run(tmp_path / "run"), pytest.raises(RunError, match="another search of this process uses it"):
         await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
 
 
@@ -184,7 +184,7 @@ async def test_a_search_that_is_refused_its_folder_writes_nothing_into_its_log(t
     resolved = options(tmp_path).resolve(models=[ScriptedModel()], is_local=False)
     with lock_run(tmp_path / "run"):
         (tmp_path / "run" / "run.log").write_text("the holder's\n")
-        with pytest.raises(RunError, match="in use"):
+        with pytest.raises(RunError, match="another search of this process uses it"):
             await run_resolved(resolved, engine=MemoryEngine())
         assert (tmp_path / "run" / "run.log").read_text() == "the holder's\n"
 
