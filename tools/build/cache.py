@@ -141,6 +141,8 @@ class BuildCache:
         except OSError as error:
             raise StorageError(f"build cache {root}: {error.strerror}: set RIDGELINE_CACHE_DIR") from error
         sweep_held_folders(self._temporary)
+        with contextlib.suppress(OSError):
+            leased_keys(root / "leases")  # removes those of processes that are gone
 
     @property
     def _temporary(self) -> Path:

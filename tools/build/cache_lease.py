@@ -1,6 +1,7 @@
 """The entries of the build cache that running processes use: one locked file for each process, with a key a line.
 
-The lock ends with its process, however that ends, so a lease that nobody holds is one of a process that is gone.
+The lock ends with its process, however that ends, so a lease that nobody holds is one of a process that is gone. A
+process removes its own as it ends; what killed ones left goes when a cache is opened.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ import contextlib
 import fcntl
 import os
 import secrets
+import time
 import weakref
 from pathlib import Path
 
 _UNLOCKED = ".new"
+_LOCKED_AFTER_S = 60.0
+"""A lease is locked within microseconds of its making; one that is not by then is of a process that was killed there."""
 
 
 class Lease:
@@ -40,20 +44,27 @@ class Lease:
         name = self._folder / f"{os.getpid()}-{secrets.token_hex(4)}"
         unlocked = name.with_suffix(_UNLOCKED)
         descriptor = os.open(unlocked, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        weakref.finalize(self, os.close, descriptor)
+        weakref.finalize(self, _end, descriptor, name, os.getpid())
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         unlocked.rename(name)
         return descriptor
+
+
+def _end(descriptor: int, lease: Path, process: int) -> None:
+    """Remove a lease while it is locked, unless this is a child that its process forked, and close it."""
+    if os.getpid() == process:
+        with contextlib.suppress(OSError):
+            lease.unlink()
+    os.close(descriptor)
 
 
 def leased_keys(folder: Path) -> set[str]:
     """Return the keys of all leases that are held, and remove the others."""
     keys: set[str] = set()
     for lease in folder.iterdir() if folder.is_dir() else ():
-        if lease.suffix == _UNLOCKED:
-            continue
         with contextlib.suppress(OSError):
-            keys |= _keys_of(lease)
+            if lease.suffix != _UNLOCKED or time.time() - lease.stat().st_mtime > _LOCKED_AFTER_S:
+                keys |= _keys_of(lease)
     return keys
 
 

@@ -212,6 +212,30 @@ def test_what_a_running_process_uses_stays_and_what_was_used_lately_does_not(tmp
     assert list((root / "leases").iterdir()) == []
 
 
+def test_a_process_that_ends_leaves_no_lease_and_one_that_was_killed_until_the_cache_is_opened(
+    tmp_path: Path, library: Path
+) -> None:
+    leases = tmp_path / "cache" / "leases"
+    with start_writer(tmp_path / "cache", library, 0, 2) as ended:
+        assert ended.wait(60) == 0
+    assert list(leases.iterdir()) == []
+    code = f"{WRITER}import os\nif os.fork() == 0: sys.exit()\nos.wait()\nos.kill(os.getpid(), 9)\n"
+    words = [str(tmp_path / "cache"), str(library), "0", "2"]
+    with subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL) as killed:
+        assert killed.wait(60) == -9
+    for name, age_s in (("1-a.new", 0.0), ("2-b.new", 3600.0)):  # killed before it was locked, or about to be
+        (leases / name).touch()
+        os.utime(leases / name, (time.time() - age_s,) * 2)
+    assert len(list(leases.iterdir())) == 3, "a child that a process forked leaves the lease to it"
+    running = BuildCache(tmp_path / "cache")
+    running.find(f"{0:064x}")
+    assert len(list(leases.iterdir())) == 2
+    other = BuildCache(tmp_path / "cache")
+    assert leased_keys(leases) == {f"{0:064x}"}
+    del running, other
+    assert [lease.name for lease in leases.iterdir()] == ["1-a.new"]
+
+
 def test_the_entry_that_is_published_stays_whatever_its_size(tmp_path: Path, library: Path) -> None:
     cache = BuildCache(tmp_path / "cache", limit_bytes=1)
     cache.publish(built(), library)
