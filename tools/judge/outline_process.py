@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
@@ -16,7 +17,7 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.memory_check import in_gb, smaller_sizes
 from ridgeline.tools.judge.outline import LIMIT_S, MEMORY_BYTES, Outline, OutlineRequest
 from ridgeline.tools.machine.lifeline import GroupProcess, continue_stopped
-from ridgeline.tools.machine.places import default_cache_dir
+from ridgeline.tools.machine.places import default_cache_dir, why_unwritable
 from ridgeline.tools.machine.python_env import clean_environment, python_command, python_path
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import PrecisionClass
@@ -52,8 +53,7 @@ class OutlineProcess:
         self._on_wait = on_wait
         self._process: GroupProcess[str] = GroupProcess(
             python_command("judge.worker.outline_main", str(os.getpid()), *(["--graphs"] if with_graphs else [])),
-            env=clean_environment(os.environ, cache_dir=default_cache_dir())  # as a judge, no key of a provider's
-            | {"PYTHONPATH": python_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
+            env=_environment(default_cache_dir()),
             cwd="/",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -110,6 +110,17 @@ class OutlineProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _environment(cache_dir: Path) -> dict[str, str]:
+    """Return a judge's environment, without a key of a provider's, and with a judge's folder for what PyTorch keeps.
+
+    Without that PyTorch makes one beside the temporary files, and leaves it there.
+    """
+    own = {"PYTHONPATH": python_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+    if not why_unwritable(cache_dir):  # else PyTorch would fail to make its folder, where nothing has to be kept
+        own["TORCHINDUCTOR_CACHE_DIR"] = str(cache_dir / "inductor")
+    return clean_environment(os.environ, cache_dir=cache_dir) | own
 
 
 def explain_no_room(reference_source: str, tolerance: PrecisionClass, device: Device) -> str:

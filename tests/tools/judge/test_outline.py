@@ -2,11 +2,14 @@
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.environments import child_environment
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.outline import Outline
@@ -101,6 +104,27 @@ def test_what_speaks_against_a_reference_is_told(outlines: OutlineProcess, sourc
     assert found.code == code, found.reason
     assert not says or re.search(says, found.reason), found.reason
     assert "\n" not in found.reason
+
+
+OUTLINING = """
+import sys
+from ridgeline.tools.judge.outline_process import OutlineProcess
+with OutlineProcess(with_graphs=True) as outlines:
+    print(outlines.outline(sys.argv[1]).description is not None)
+"""
+
+
+@pytest.mark.parametrize("cache", ["cache", "file/cache"])
+def test_an_outline_leaves_no_folder_among_the_temporary_files(cache: str, tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "file").touch()  # in which no folder can be made
+    folders = {"TMPDIR": tmp_path / "temporary", "RIDGELINE_CACHE_DIR": tmp_path / cache}
+    env = child_environment(**{name: str(folder) for name, folder in folders.items()})
+    command = [sys.executable, "-c", OUTLINING, reference()]  # in no process that imported torch before
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout == "True\n", done.stderr
+    if cache == "cache":
+        assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_a_reference_sees_no_key_of_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
