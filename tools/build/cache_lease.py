@@ -6,6 +6,7 @@ process removes its own as it ends; what killed ones left goes when a cache is o
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import os
@@ -51,11 +52,21 @@ class Lease:
 
 
 def _end(descriptor: int, lease: Path, process: int) -> None:
-    """Remove a lease while it is locked, unless this is a child that its process forked, and close it."""
-    if os.getpid() == process:
+    """Remove a lease while it is locked, unless this is a child that its process forked, and close it.
+
+    One that ends within an event loop, which that would hold up, is left to whoever opens the cache next.
+    """
+    if os.getpid() == process and not _is_in_event_loop():
         with contextlib.suppress(OSError):
             lease.unlink()
     os.close(descriptor)
+
+
+def _is_in_event_loop() -> bool:
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop()
+        return True
+    return False
 
 
 def leased_keys(folder: Path) -> set[str]:

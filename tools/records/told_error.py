@@ -23,6 +23,7 @@ ERRORS: Mapping[str, type[RidgelineError]] = {
     "SandboxError": errors.SandboxError,
     "RunError": errors.RunError,
     "StorageError": errors.StorageError,
+    "FileLost": errors.FileLost,
     "NotBegun": errors.NotBegun,
     "OutOfBudget": errors.OutOfBudget,
     "NotRecorded": errors.NotRecorded,

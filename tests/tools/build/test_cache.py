@@ -17,7 +17,7 @@ import pytest
 
 from ridgeline.tools.build import cache
 from ridgeline.tools.build.cache import BuildCache, check_writable, unfit
-from ridgeline.tools.build.cache_lease import leased_keys
+from ridgeline.tools.build.cache_lease import Lease, leased_keys
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.machine.held_folders import hold_folder
 from ridgeline.tools.records.results import Build
@@ -210,6 +210,15 @@ def test_what_a_running_process_uses_stays_and_what_was_used_lately_does_not(tmp
     del running
     assert leased_keys(root / "leases") == set()
     assert list((root / "leases").iterdir()) == []
+
+
+async def test_a_lease_that_ends_within_an_event_loop_is_left_to_the_next_opening(tmp_path: Path) -> None:
+    leases = Lease(tmp_path / "leases")
+    leases.add("a" * 64)
+    del leases
+    assert len(list((tmp_path / "leases").iterdir())) == 1
+    assert leased_keys(tmp_path / "leases") == set()
+    assert list((tmp_path / "leases").iterdir()) == []
 
 
 def test_a_process_that_ends_leaves_no_lease_and_one_that_was_killed_until_the_cache_is_opened(

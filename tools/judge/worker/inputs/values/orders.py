@@ -35,7 +35,8 @@ def _redrawn_ways(tensor: torch.Tensor, order: int) -> tuple[_Way, ...]:
         return ()
     rising = tensor if order > 0 else tensor.flip(-1)
     has_repeats = bool(((rising.diff(dim=-1) == 0) & _are_pairs(rising)).any())
-    begins_at_zero = bool((rising.gather(-1, _own_runs(rising)[0]) == 0).all())
+    first, count = _own_runs(rising)
+    begins_at_zero = bool(((rising.gather(-1, first) == 0) | (count == 0)).all())
     kinds = (True,) if has_repeats else (True, False) if begins_at_zero else (False,)
     return tuple(functools.partial(redrawn, order=order, has_repeats=each) for each in kinds)
 
@@ -54,7 +55,7 @@ def ways_of_drawn_order(tensor: torch.Tensor, order: int, is_written: Callable[[
 
 
 def _gaps(tensor: torch.Tensor, order: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the rows rising, and how far every element but the first and the last may go down in its order.
+    """Return the rows rising, and how far every element but the first and the last of its own may go down in its order.
 
     Nothing moves towards what rows are padded with, nor does that.
     """
@@ -65,7 +66,7 @@ def _gaps(tensor: torch.Tensor, order: int) -> tuple[torch.Tensor, torch.Tensor]
     are_pairs = _are_pairs(rising)
     if bool(((gaps > 0) | ~are_pairs).all()):
         gaps = gaps - 1  # no value twice
-    return rising, (gaps * are_pairs)[..., :-1]
+    return rising, gaps[..., :-1] * (are_pairs[..., :-1] & are_pairs[..., 1:])
 
 
 def _own_runs(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

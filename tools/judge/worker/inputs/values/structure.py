@@ -13,6 +13,7 @@ _FEWEST_OTHERS = 3  # different numbers beside one that may be apart
 _OF_FEW = 8  # times that each of two others comes, on average; and numbers beside several that may be apart
 _MOST_AT_AN_END = 2  # sentinels: one that is left out, and one for a place that is empty
 _MOST_COUNTED = 1 << 20  # places of a larger tensor: their numbers are sorted
+_LARGEST_OF_TYPES = (2**7 - 1, 2**8 - 1, 2**15 - 1, 2**16 - 1, 2**31 - 1)
 _FAR_APART = 8  # times the largest other gap: of hundreds of even draws no gap is so wide beside the others
 _FAR_MORE_OFTEN = 8  # times as often as the number in the middle of the counts
 
@@ -132,20 +133,25 @@ def range_without_sentinels(tensor: torch.Tensor) -> tuple[int, int] | None:
         next((n for n in (2, 1) if _are_apart(n, each, counted)), 0) or int(_is_frequent(each, counted))
         for each, counted in ((gaps, counts), (gaps[::-1], counts.flip(0)))
     )
-    if numbers.numel() - of_low - of_high <= 1:
+    n_others = numbers.numel() - of_low - of_high
+    if n_others <= 1:
         return ends  # two groups, of which none is the others
+    if n_others < _FEWEST_OTHERS:  # of three classes one may be far from the others
+        of_low, of_high = (
+            count if _names_no_class(end) else 0 for count, end in zip((of_low, of_high), ends, strict=True)
+        )
     return int(numbers[of_low]), int(numbers[-1 - of_high])
 
 
 def range_within_padding(rows: torch.Tensor) -> tuple[int, int] | None:
     """Return the range of whole numbers of rows in order without what they are padded with; None of anything else.
 
-    The last of a few offsets may be far above the others, and names a place all the same. So padding is an end far apart
-    that comes twice in a row, or that names no place: below 0, or the largest number there is of 32 bits, or more.
+    The last of a few offsets may be far above the others, or come twice, and names a place all the same. So padding is an
+    end far apart that names none.
     """
     if (ends := range_of_whole(rows)) is None or rows.dim() == 0:
         return ends
-    may_pad = [_may_pad(rows, end) for end in ends]
+    may_pad = [_names_no_place(end) for end in ends]
     if not any(may_pad):
         return ends
     numbers, counts = _counted(rows, ends)
@@ -157,10 +163,12 @@ def range_within_padding(rows: torch.Tensor) -> tuple[int, int] | None:
     return int(numbers[int(of_low)]), int(numbers[-1 - int(of_high)])
 
 
-def _may_pad(rows: torch.Tensor, end: int) -> bool:
-    if end < 0 or end >= torch.iinfo(torch.int32).max:
-        return True
-    return any(bool((pair == end).all(-1).any()) for pair in (rows[..., :2], rows[..., -2:]))
+def _names_no_place(number: int) -> bool:
+    return number < 0 or number >= _LARGEST_OF_TYPES[-1]
+
+
+def _names_no_class(number: int) -> bool:
+    return _names_no_place(number) or number in _LARGEST_OF_TYPES
 
 
 def _counted(tensor: torch.Tensor, ends: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:

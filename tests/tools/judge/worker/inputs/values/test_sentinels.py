@@ -105,7 +105,7 @@ def padded(sentinel: int, order: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-@pytest.mark.parametrize("sentinel", [EMPTY, 10**6, -100])
+@pytest.mark.parametrize("sentinel", [EMPTY, 10**12, -100])
 def test_rows_in_order_are_drawn_anew_beside_what_they_are_padded_with(sentinel: int, order: int) -> None:
     rows = padded(sentinel, order)
     ways: tuple[Way, ...] = ways_in_order(rows, order)
@@ -138,6 +138,31 @@ def test_the_last_offset_is_no_sentinel_however_far_it_is() -> None:
     assert int(drawn[:, 1:-1].max()) > 100 and bool((drawn[:, -1] == 4096).all())
 
 
+@pytest.mark.parametrize("offsets", [[0, 1, 3, 4, 6, 7, 9, 10, 4096, 4096], [0, 0, 100, 102, 104, 106]])
+def test_bags_at_an_end_may_be_empty_without_a_loss_of_others(offsets: list[int]) -> None:
+    rows = torch.tensor(offsets)
+    drawn = torch.stack([ways_in_order(rows, 1)[0](rows, generator(seed)) for seed in range(32)])
+    inner = drawn[:, 2:-2]  # neither an end nor what was as it is
+    assert int(inner.max()) - int(inner.min()) > offsets[-1] / 2
+    assert bool((inner.diff(dim=-1) == 0).any()), "bags are empty in the middle too"
+
+
+def test_a_row_of_padding_alone_keeps_no_bag_of_the_others_from_being_empty() -> None:
+    rows = torch.tensor([[0, 3, 6, 9, 12], [EMPTY] * 5])
+    drawn = torch.stack([ways_in_order(rows, 1)[0](rows, generator(seed)) for seed in range(16)])
+    assert bool((drawn[:, 0].diff(dim=-1) == 0).any())
+    assert bool((drawn[:, 1] == EMPTY).all())
+
+
+def test_a_rows_own_ends_stay_beside_padding_and_two_of_them_leave_nothing_to_draw() -> None:
+    rows = torch.tensor([[0, 5, 9, 12, EMPTY, EMPTY], [0, 3, 6, 12, EMPTY, EMPTY]])
+    for way in ways_in_order(rows, 1):
+        for seed in range(8):
+            changed = way(rows, generator(seed))
+            assert torch.equal(changed[:, [0, 3, 4, 5]], rows[:, [0, 3, 4, 5]])
+    assert ways_in_order(torch.tensor([[0, 9, EMPTY, EMPTY], [0, 7, EMPTY, EMPTY]]), 1) == ()
+
+
 def test_a_row_is_full_beside_what_it_is_padded_with() -> None:
     assert has_full_row(torch.tensor([7, 8, 9, 10, EMPTY, EMPTY]), 1)
     assert not has_full_row(torch.tensor([7, 8, 12, 13, EMPTY, EMPTY]), 1)
@@ -167,6 +192,9 @@ def test_two_numbers_beside_a_sentinel_are_a_range_where_they_come_often() -> No
     assert range_without_sentinels(labels) == (0, 1)
     assert range_without_sentinels(torch.tensor([3, 5, 900])) == (3, 900)
     assert range_without_sentinels(torch.tensor([0, 2, 5] * 8)) == (0, 5)
+    assert range_without_sentinels(torch.tensor([0, 1, 100] * 16)) == (0, 100), "a third class"
+    assert range_without_sentinels(torch.tensor([0, 99, 100] * 16)) == (0, 100)
+    assert range_without_sentinels(torch.tensor([0, 1, 255] * 16)) == (0, 1)
 
 
 @pytest.mark.parametrize("sentinels", [(-100, EMPTY), (-100, 255), (-200, -100), (254, 255), (-100, -1, 254, 255)])
