@@ -96,9 +96,9 @@ def paid_unread(usage: Usage, attempts: int, *, sent: str) -> Usage:
 
 
 def is_count(stated: Any) -> bool:
-    """Say whether a stated number of tokens can be one: any other is a server's mistake, and none is stated."""
+    """Say whether a stated number of tokens can be one, a whole one: any other is a server's mistake, and none is stated."""
     is_number = isinstance(stated, int | float) and not isinstance(stated, bool)
-    return is_number and 0 <= stated <= MOST_TOKENS  # no NaN either
+    return is_number and 0 <= stated <= MOST_TOKENS and float(stated).is_integer()  # no NaN either
 
 
 def _count(counts: Any, name: str) -> int:

@@ -85,7 +85,7 @@ async def test_an_answer_that_cannot_be_read_is_one_failed_attempt_which_is_paid
 BAD_COUNTS = {
     "beyond a float": f"1{'0' * 400}",
     "beyond what Python reads": f"1{'0' * 5000}",
-    **{text: text for text in ("10000000000000", "1e308", "NaN", "-5", '"many"', "true", "[5]")},
+    **{text: text for text in ("10000000000000", "1e308", "NaN", "12.5", "-5", '"many"', "true", "[5]")},
 }
 
 
