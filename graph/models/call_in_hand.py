@@ -28,5 +28,15 @@ class CallInHand:
         return kept
 
 
+@dataclass(slots=True)
+class Attempt:
+    """One attempt of a call, as the transport sees it; one that is not ours sees nothing."""
+
+    has_answer: bool = False  # an answer arrived for the client to read
+    is_kept: bool = False  # it is one that was stored before: nothing was sent, and nothing is to be
+
+
 IN_HAND: ContextVar[CallInHand | None] = ContextVar("call_in_hand", default=None)
 """Set around each call of a model; a context variable, so that calls in parallel do not see one another's."""
+ATTEMPT: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
+"""Set around each attempt of a call, as IN_HAND is around the call."""

@@ -89,14 +89,14 @@ class LangChainModel:
 
     async def _ask(self, prompt: str, schema: Schema, partial: str) -> Reply:
         started, sent = time.monotonic(), f"{prompt}{partial}"
-        unread = 0
+        unread: list[Exception] = []
 
         async def attempt() -> Any:
-            nonlocal unread
             try:
                 return await self._invoke(prompt, schema, partial)
             except Exception as error:
-                unread += is_unread(error)
+                if is_unread(error):
+                    unread.append(error)
                 raise
 
         try:
@@ -105,11 +105,11 @@ class LangChainModel:
         except RidgelineError as error:
             error.args = tuple(without_keys(each, self._keys) if isinstance(each, str) else each for each in error.args)
             if isinstance(error, ModelUnavailable):
-                is_counted = isinstance(error.__cause__, Exception) and is_unread(error.__cause__)
+                is_counted = error.__cause__ in unread
                 usage = paid(error.usage, sent=sent) if error.is_answered and not is_counted else error.usage
-                error.usage = self._priced(paid_unread(usage, unread, sent=sent), time.monotonic() - started)
+                error.usage = self._priced(paid_unread(usage, len(unread), sent=sent), time.monotonic() - started)
             raise
-        usage = self._priced(paid_unread(usage, unread, sent=sent), time.monotonic() - started)
+        usage = self._priced(paid_unread(usage, len(unread), sent=sent), time.monotonic() - started)
         raw = {"model": message.response_metadata.get("model_name", ""), "finish_reason": finish_reason(message)}
         return Reply(text=text, usage=usage, raw=raw, is_truncated=is_truncated(message))
 

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from ridgeline.graph.models.call_in_hand import ATTEMPT, Attempt
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.pacer import Pacer
 from ridgeline.graph.models.requests import Usage
@@ -129,10 +130,14 @@ def is_provider_error(error: BaseException) -> bool:
 
 
 def is_unread(error: BaseException) -> bool:
-    """Say whether an answer arrived that the client could not read: half of one, or what a proxy put in its place.
+    """Say whether this attempt's answer arrived and the client could not read it: half of one, or a proxy's page.
 
-    An answer that was read and refused, as for its length, is none of these: it carries the completion.
+    An answer that was read and refused, as for its length, is none of these: it carries the completion. Nor is what a
+    client raises before an answer has come, or one whose transport is not ours, of which that is not known.
     """
+    attempt = ATTEMPT.get()
+    if attempt is None or not attempt.has_answer:
+        return False
     if is_provider_error(error) or any(isinstance(link, RidgelineError) for link in _chain(error)):
         return False
     return isinstance(error, UNREAD_ERRORS) or any(c.__name__ in UNREAD_NAMES for c in type(error).__mro__)
@@ -173,6 +178,8 @@ async def with_retries(
 ) -> T:
     """Return the first answer of `call`, each attempt sent when the provider's pacer says so.
 
+    A stored answer, of a batch or of an earlier session, is read in one attempt: no other is sent in its place.
+
     Raises:
         ModelError: the provider refuses this key or model; at once.
         ModelUnavailable: no answer that can be read after `policy.attempts`, this request is rejected, the client refuses
@@ -183,12 +190,14 @@ async def with_retries(
     failures, is_refused = 0, False
     while True:
         turn = await pacer.turn(gives_up_after=policy.attempts if is_refused else None)
+        attempt = Attempt()
+        ATTEMPT.set(attempt)
         try:
             async with asyncio.timeout(policy.timeout_s):
                 answer = await call()
         except Exception as error:
             wait_s = retry_after_s(error)
-            _raise_final(model, error)
+            _raise_final(model, error, attempt)
             if status_of(error) == RATE_LIMITED:
                 is_refused = True
                 pacer.refused(turn, wait_s)
@@ -204,14 +213,14 @@ async def with_retries(
             return answer
 
 
-def _raise_final(model: str, error: Exception) -> None:
+def _raise_final(model: str, error: Exception, attempt: Attempt) -> None:
     """Raise what a failed attempt comes to where no further attempt can change it."""
     for link in _chain(error):
         if isinstance(link, RidgelineError):  # a client wraps what its transport raises
             raise link
-    if is_unread(error):
+    if is_unread(error) and not attempt.is_kept:
         return
-    if not is_provider_error(error):
+    if attempt.is_kept or not is_provider_error(error):
         raise unreadable(model, error) from error
     if refused := refusal(model, error):
         raise refused from error

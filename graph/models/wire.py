@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import httpx
 
-from ridgeline.graph.models.call_in_hand import IN_HAND, HeldBack
+from ridgeline.graph.models.call_in_hand import ATTEMPT, IN_HAND, Attempt, HeldBack
 from ridgeline.graph.models.failures import ModelUnavailable, ReplyTooLong
 from ridgeline.graph.models.hidden_keys import HIDDEN, long_enough
 from ridgeline.graph.models.stated_usage import without_bad_counts
@@ -45,8 +45,9 @@ class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             HeldBack: the request is for a batch.
             ModelUnavailable: the answer is packed in a way that is not unpacked here, or ReplyTooLong.
         """
-        call = IN_HAND.get()
+        call, attempt = IN_HAND.get(), ATTEMPT.get() or Attempt()
         if call is not None and (kept := call.take_kept()) is not None:
+            attempt.has_answer = attempt.is_kept = True
             given = without_bad_counts(kept)
             return httpx.Response(200, headers={"content-type": "application/json"}, content=given, request=request)
         if call is not None and call.hold is not None:
@@ -61,6 +62,7 @@ class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             raise
         finally:
             await response.aclose()
+        attempt.has_answer = response.is_success
         if call is not None and response.is_success:
             await call.keep(body)
         given = without_bad_counts(body)

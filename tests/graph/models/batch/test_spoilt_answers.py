@@ -43,6 +43,19 @@ async def test_a_line_that_cannot_be_read_costs_its_own_call_alone(spoilt: str, 
     assert sorted(server.asked) == [calls[0], *calls], "one call is asked again"
 
 
+async def test_an_answer_that_its_client_cannot_read_is_not_asked_for_outside_of_the_batch(tmp_path: Path) -> None:
+    body = {"id": "x", "choices": "busy"}
+    spoilt = {"custom_id": "r1i0v0a0:write", "response": {"status_code": 200, "body": body}}
+    with serve_batches(lambda n, line: Answer(KERNEL)) as server, session(tmp_path, server) as search:
+        server.fills = lambda content: json.dumps(spoilt).encode()
+        with pytest.raises(ModelUnavailable, match="no usable answer"):
+            await search.write("r1i0v0a0:write")
+        [call] = search.journal.calls("failed")
+    assert call.input_tokens > 0
+    assert server.asked == ["r1i0v0a0:write"]
+    assert not any("completions" in path for _, path in server.seen)
+
+
 async def test_errors_of_another_form_cost_no_answer(tmp_path: Path) -> None:
     with serve_batches(lambda n, line: Answer(KERNEL)) as server, session(tmp_path, server) as search:
         server.shows = lambda shown: shown | {"errors": {"object": "list", "data": ["?"]}}
