@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ridgeline.graph.models.requests import Usage
 
 
 class HeldBack(Exception):
@@ -21,6 +25,7 @@ class CallInHand:
     left_s: Callable[[], float | None] = lambda: None  # seconds left of the search's budget; None without a limit
     is_stopping: Callable[[], bool] = lambda: False  # whether a stop was asked for
     hold: Callable[[str, bytes], None] | None = None  # gets a request's path and body, which are then not sent
+    unread: Usage | None = None  # what its answers cost that could not be read, however it ends
 
     def take_kept(self) -> bytes | None:
         """Return the stored answer once; then None."""

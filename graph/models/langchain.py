@@ -97,6 +97,10 @@ class LangChainModel:
             except Exception as error:
                 if is_unread(error):
                     unread.append(error)
+                    if call := IN_HAND.get():
+                        call.unread = self._priced(
+                            paid_unread(Usage(), len(unread), sent=sent), time.monotonic() - started
+                        )
                 raise
 
         try:

@@ -132,8 +132,8 @@ class CallSender:
             async with self._allowance.deadline() if kept is None else contextlib.nullcontext():
                 reply = await self._send(model, request)
         except RidgelineError as error:
-            usage = error.usage.to_json() if isinstance(error, ModelUnavailable) else None
-            await run_whole(self._journal.fail, call_id, str(error), usage)
+            used = error.usage if isinstance(error, ModelUnavailable) else call.unread
+            await run_whole(self._journal.fail, call_id, str(error), used.to_json() if used else None)
             if isinstance(error, OutOfBudget):
                 self._allowance.end(str(error))
             raise

@@ -1,4 +1,4 @@
-"""Answers that their client cannot read: what is sent in their place."""
+"""Answers that their client cannot read: what is sent in their place, and that they are paid however their call ends."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from ridgeline.graph.models.allowance import prompt_tokens
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.langchain import LangChainModel
 from ridgeline.graph.models.prompts import render_request
+from ridgeline.problems.spec import Budget
+from ridgeline.tools.errors import ModelError, NotBegun, OutOfBudget, RidgelineError
 
 pytestmark = pytest.mark.usefixtures("keys")
 WRITE = "r1i0v0a0:write"
@@ -37,6 +39,40 @@ async def test_a_stored_answer_that_cannot_be_read_fails_its_call_and_nothing_is
             [call] = given.journal.calls("failed")
     assert not server.requests
     assert call.input_tokens == prompt_tokens(render_request(kernel()))
+
+
+@pytest.mark.parametrize(
+    ("last", "ends"),
+    [(Answer(status=401), ModelError), (Answer(status=429, headers={"retry-after": "5000"}), OutOfBudget)],
+)
+async def test_an_answer_that_cannot_be_read_is_paid_where_another_attempt_ends_the_search(
+    last: Answer, ends: type[RidgelineError], tmp_path: Path
+) -> None:
+    with serve(lambda n, request: last if n else Answer(body=UNREAD)) as server:
+        model = model_of("chat", server)
+        with asked(tmp_path, model, budget=Budget(wall_s=100.0)) as given:
+            with pytest.raises(ends):
+                await given.models.write(WRITE, model.name, kernel())
+            [call] = given.journal.calls("failed")
+    sent = prompt_tokens(server.requests[0]["prompt"])
+    assert len(server.requests) == 2
+    assert call.input_tokens == sent > 0 and call.usd == pytest.approx(sent * 1.0 / 1e6)
+
+
+async def test_an_answer_that_cannot_be_read_is_paid_where_a_stop_ends_the_pause_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stopped(*_: Any, **__: Any) -> None:
+        raise NotBegun("a stop was asked for")
+
+    monkeypatch.setattr("ridgeline.graph.models.pacer.Pacer.pause", stopped)
+    with serve(lambda n, request: Answer(body=UNREAD)) as server:
+        model = model_of("chat", server)
+        with asked(tmp_path, model) as given:
+            with pytest.raises(NotBegun):
+                await given.models.write(WRITE, model.name, kernel())
+            [call] = given.journal.calls("failed")
+    assert call.input_tokens == prompt_tokens(server.requests[0]["prompt"]) > 0
 
 
 class Faulty(FakeListChatModel):
