@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import shutil
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from ridgeline.problems import names
 from ridgeline.problems.files import read_text
+from ridgeline.problems.folders import why_refused
 from ridgeline.problems.schema import SCHEMA_PATH
 from ridgeline.problems.spec import FILE_NAME, ToleranceClass, load_problem
 from ridgeline.problems.syntax import named_dtypes, parse_reference, top_level_numbers
@@ -60,7 +60,8 @@ def new_problem(
     folder = out / name
     if folder.exists() or folder.is_symlink():
         raise ProblemError(f"{folder}: already exists; choose another name or remove it")
-    _refuse_unwritable(folder)
+    if why := why_refused(folder):
+        raise ProblemError(f"{folder}: {why}; choose another --out")
     chosen = tolerance or own_tolerance(named_dtypes(tree))
     check(source, chosen)
     try:
@@ -68,18 +69,6 @@ def new_problem(
     except OSError as error:
         raise ProblemError(f"{folder}: cannot be written ({error.strerror}); choose another --out") from None
     return folder / FILE_NAME
-
-
-def _refuse_unwritable(folder: Path) -> None:
-    """Refuse a folder that this process cannot make; nothing is made yet.
-
-    Raises:
-        ProblemError: what it would lie in is no folder, or may not be written.
-    """
-    there = next(place for place in folder.parents if os.path.lexists(place))
-    why = "cannot be written" if os.path.isdir(there) else "is no folder"
-    if not (os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK)):
-        raise ProblemError(f"{folder}: cannot be made, because {there} {why}; choose another --out")
 
 
 def _problem_yaml(name: str, tree: ast.Module, tolerance: str) -> str:

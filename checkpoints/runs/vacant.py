@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.runs.folders import LEFT_BY_A_START, refuse_held
 from ridgeline.checkpoints.storage.errors import storage_errors
+from ridgeline.problems.folders import why_refused
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.wording import option
 
@@ -22,19 +22,12 @@ def check_vacant(run_dir: Path) -> None:
     refuse_held(run_dir)
     if not (run_dir / FILE_NAME).is_file():
         refuse_foreign(run_dir, LEFT_BY_A_START, f"run's; name a new {option('run_dir')}")
-        _refuse_unwritable(run_dir)
+        if why := why_refused(run_dir):
+            raise StorageError(f"{run_dir}: {why}; choose another {option('run_dir')}")
         return
     with Archive.open_read_only(run_dir) as archive:
         if archive.run().has_begun:
             raise holds_a_search(run_dir)
-
-
-def _refuse_unwritable(run_dir: Path) -> None:
-    """Refuse a folder that this process may not write to, or not make; nothing is made yet."""
-    there = next(place for place in (run_dir, *run_dir.parents) if os.path.isdir(place))
-    if not os.access(there, os.W_OK | os.X_OK):
-        where = "" if there == run_dir else f"be made, because {there} cannot "
-        raise StorageError(f"{run_dir}: cannot {where}be written; choose another {option('run_dir')}")
 
 
 def holds_a_search(run_dir: Path) -> RunError:
