@@ -41,7 +41,7 @@ UNREADABLE = "it cannot be read: leave its mode as the compiler sets it"
 LARGEST_LIBRARY_BYTES = 64 * 2**20
 LEAST_FREE_BYTES = 64 * 2**20  # a round of extension builds; torch.compile's cache lies there too
 _ELSEWHERE = "set RIDGELINE_CACHE_DIR to a folder of yours"
-_MAKE_ROOM = f"free some space (ridgeline clean --cache) or {_ELSEWHERE}"
+MAKE_ROOM = f"free some space (ridgeline clean --cache) or {_ELSEWHERE}"
 _FULL = {os.strerror(number).lower() for number in (errno.ENOSPC, errno.EDQUOT)}
 IN_USE_S = 3600.0  # an entry used this recently may be wanted again soon: `clear` leaves it
 STALE_S = 24 * 3600.0  # a temporary folder older than this is of a process that was killed, also where no lock tells
@@ -105,12 +105,12 @@ def check_writable(folder: Path) -> None:
     except OSError as error:
         raise no_storage(folder, error) from error
     if free < LEAST_FREE_BYTES:
-        raise StorageError(f"build cache {folder}: only {free >> 20} MiB free; {_MAKE_ROOM}")
+        raise StorageError(f"build cache {folder}: only {free >> 20} MiB free; {MAKE_ROOM}")
 
 
 def remedy_for(why: str) -> str:
     """Return what to do about a cache that cannot be written: to free space helps a full disk alone."""
-    return _MAKE_ROOM if why in _FULL else _ELSEWHERE
+    return MAKE_ROOM if why in _FULL else _ELSEWHERE
 
 
 def no_storage(folder: Path, error: OSError) -> StorageError:

@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.table import Table
 
 from ridgeline.graph.cli.console import make_console
-from ridgeline.tools.build.cache import remedy_for
+from ridgeline.tools.build.cache import MAKE_ROOM, remedy_for
 from ridgeline.tools.build.toolchain import installed_version, toolchain_for
 from ridgeline.tools.errors import DeviceError, RidgelineError
 from ridgeline.tools.machine.devices import detect_device
@@ -231,7 +231,7 @@ def _cache(folder: Path) -> Check:
         return Check(item="build cache", is_fine=False, detail=f"{folder}: {why}", remedy=remedy_for(why))
     free = shutil.disk_usage(folder).free
     is_fine = free >= LOW_DISK_BYTES
-    remedy = "" if is_fine else "free some space (ridgeline clean --cache), or set RIDGELINE_CACHE_DIR elsewhere"
+    remedy = "" if is_fine else MAKE_ROOM
     return Check(item="build cache", is_fine=is_fine, detail=f"{folder}, {free >> 30} GiB free", remedy=remedy)
 
 
