@@ -10,7 +10,7 @@ from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Device, DeviceFact
 from ridgeline.tools.records.search import BuildingBlock
-from ridgeline.tools.records.vocabulary import RunState
+from ridgeline.tools.records.vocabulary import RunState, SearchOutcome
 
 OFFLINE = "offline"
 """Name of the model that needs no key and composes kernels itself."""
@@ -47,6 +47,8 @@ class RunRecord(Record):
     state: RunState | None = None
     max_rounds: int | None = None  # of an extended search: the rounds that it goes on to
     stop_reason: str | None = None  # the stop rule that ended the rounds, in words; "": they go on
+    rounds_outcome: SearchOutcome | None = None  # of the rounds alone, also where no kernel was certified then
+    rounds_reason: str | None = None  # that of the same stop
     wall_s: float | None = None  # over all sessions
     bank_read: bool | None = None
     facts: tuple[DeviceFact, ...] | None = None  # the device's table that models are shown

@@ -11,15 +11,15 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.certificate.certificate import Certificate, FailedBefore
 from ridgeline.graph.certificate.expected_time import PYTORCH_S, expected_s
 from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS, certify_candidate
-from ridgeline.graph.certificate.validity import is_to_be_given_again
+from ridgeline.graph.certificate.validity import forget_winner, is_outdone, is_to_be_given_again
 from ridgeline.graph.search.context import EndedBy
 from ridgeline.graph.search.events import emit, note, warn
 from ridgeline.graph.search.ideas.blocks import work_of
 from ridgeline.graph.search.judging.compiled import join_compiled
-from ridgeline.graph.search.judging.judging import judged_standings
+from ridgeline.graph.search.judging.judging import judged_standings, retry_engine_failures
 from ridgeline.graph.search.ranking.elites import Standing, ranked_elites, read_standings
 from ridgeline.graph.search.ranking.leaders import Leader, compare_leaders, within_noise
-from ridgeline.graph.search.rounds.stop_rules import Stop, tell_stop
+from ridgeline.graph.search.rounds.stop_rules import NO_GAIN, rounds_stop, tell_stop
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import EngineError, MachineBusyError, NotRecorded
 from ridgeline.tools.machine.threads import run_whole
@@ -51,11 +51,13 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     """Certify the fastest kernel that passes, store its certificate, and give the bank the elites that stand.
 
     Kernels that the search could not tell apart are compared first: see leaders.py. A certificate that a search stored
-    whole before it was killed is given as it is.
+    whole before it was killed, or that it ended with, is given as it is, once what the machine failed on is judged: unless
+    one of these kernels may be faster.
 
     A search in which no kernel is certified faster than eager ends `no_gain`, with two exceptions: one whose budget is
     spent stays `budget`, because a larger one lets it go on, and one that stopped because nothing was left to gain over
-    PyTorch, with no kernel that failed, stays `at_floor`.
+    PyTorch, with no kernel that failed, stays `at_floor`. Where a search that ended `no_gain` certifies a kernel after all,
+    it ends as its rounds did.
 
     Raises:
         EngineError: no kernel is certified, and the engine failed on one that may be; a resumed search tries again.
@@ -68,6 +70,7 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
 
 async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
     """Return how the search ends; its certificate and its best kernel are stored."""
+    await _judge_beside_certificate(context)
     if (stored := await run_whole(_stored, context)) is not None:
         return stored
     if not context.replays_times:
@@ -82,12 +85,17 @@ async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
     if certifications.winner is None and (failure := certifications.engine_failure):
         kind = MachineBusyError if failure.was_busy else EngineError
         raise kind(f"{failure.candidate_id}: not certified: {failure.reason}; resume the search to try again")
-    stopped_by = outcome_of(state)
+    had_no_gain = outcome_of(state) is SearchOutcome.NO_GAIN
+    rounds = await run_whole(rounds_stop, context.archive, state) if had_no_gain else None
     outcome = _outcome(
-        stopped_by, is_certified=certifications.winner is not None, has_failures=bool(certifications.failures)
+        rounds.outcome if rounds else outcome_of(state),
+        is_certified=certifications.winner is not None,
+        has_failures=bool(certifications.failures),
     )
-    if outcome is SearchOutcome.NO_GAIN and stopped_by is not SearchOutcome.NO_GAIN:
-        await tell_stop(context.archive, Stop(outcome, "no certified kernel is faster than eager PyTorch"))
+    if outcome is SearchOutcome.NO_GAIN and not had_no_gain:
+        await tell_stop(context.archive, NO_GAIN)
+    elif outcome is not SearchOutcome.NO_GAIN and rounds:
+        await run_whole(context.archive.save_run, RunRecord(stop_reason=rounds.reason))
     best = certifications.winner or await run_whole(_fastest, context.archive, standings)
     await run_whole(_store, context, certifications, elites, best, outcome)
     return {
@@ -96,6 +104,16 @@ async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
         "best_id": best.candidate.id if best else None,
         "best_speedup": best.speedup if best else None,
     }
+
+
+async def _judge_beside_certificate(context: SearchContext) -> None:
+    """Judge what the machine failed on while the stored certificate stays; forget it where one of these may be faster."""
+    if context.ended_by is not EndedBy.SESSION or await run_whole(context.archive.certificate) is None:
+        return
+    if not context.measuring.is_away:
+        await retry_engine_failures(context)
+    if await run_whole(is_outdone, context.archive):
+        await run_whole(forget_winner, context.archive.path.parent, context.archive)
 
 
 async def _tell_begun(context: SearchContext) -> None:

@@ -16,6 +16,7 @@ from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.runs.clean import remove_held
 from ridgeline.checkpoints.runs.folders import lock_run
+from ridgeline.graph.certificate.validity import forget_winner
 from ridgeline.graph.models.later_replies import Waiting
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.search.context import EndedBy
@@ -24,7 +25,6 @@ from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.first_record import begin, tell_beyond, tell_unpriced
 from ridgeline.graph.session.last_record import end_host_search, store_session
-from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.session.parking import on_requests
 from ridgeline.graph.session.run_log import log_to
 from ridgeline.graph.session.stopping import now_in_utc, obeying_stop

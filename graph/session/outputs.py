@@ -101,10 +101,3 @@ def _write_header(run_dir: Path, archive: Archive) -> None:
     with record_errors(archive.path):  # a signature that no reference has
         header = problem_header(description.signature, run.device.kind, interface)
     replace_file(run_dir / "problem.h", header)
-
-
-def forget_winner(run_dir: Path, archive: Archive) -> None:
-    """Drop the certificate of a search that goes on: the kernel that it certifies next counts."""
-    archive.forget_winner()
-    for name in ("certificate.json", "certificate.md"):
-        (run_dir / name).unlink(missing_ok=True)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.history.progress import failed_kernels
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.graph.certificate.validity import is_to_be_given_again
+from ridgeline.graph.certificate.validity import forget_winner, is_to_be_given_again
 from ridgeline.graph.search.ideas.memory import unwritten_branches
 from ridgeline.graph.search.ranking.elites import read_standings
 from ridgeline.graph.search.rounds.stop_rules import first_stop
-from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.state import Route, SearchState, outcome_of
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.machine.threads import run_whole
@@ -63,8 +62,7 @@ class Extension:
     max_rounds: int | None = None  # None: no further round
     reason: str = ""  # the stop rule that allows no further round; empty when nobody asked for more
     certifies_again: bool = False  # its certificate is to be given again
-    unjudged: int = 0  # kernels that the machine failed on: they are judged, and then the winner is certified
-    had_no_gain: bool = False  # as it ended, which a kernel that is certified now may change
+    unjudged: int = 0  # kernels that the machine failed on: they are judged, and one that may win is certified
 
     @property
     def is_over(self) -> bool:
@@ -82,7 +80,6 @@ async def extension(context: SearchContext, values: Mapping[str, Any], max_round
     over = Extension(
         certifies_again=await run_whole(is_to_be_given_again, context.archive, is_certified=is_certified),
         unjudged=0 if context.replays_times else len(await run_whole(failed_kernels, context.archive)),
-        had_no_gain=outcome_of(values) is SearchOutcome.NO_GAIN,
     )
     if max_rounds is None and outcome_of(values) is not SearchOutcome.BUDGET:
         return over
@@ -139,7 +136,8 @@ async def decide_continuation(
 def _left(more: Extension) -> str:
     """Return in words what a search without further rounds still does."""
     if more.unjudged:
-        return f"only {counted(more.unjudged, 'kernel')} that the machine failed on, and the certificate, left to do"
+        certificate = "the certificate" if more.certifies_again else "a certificate where one may win"
+        return f"only {counted(more.unjudged, 'kernel')} that the machine failed on, and {certificate}, left to do"
     return "nothing is left to do" if more.is_over else "only the certificate is left to do"
 
 
@@ -150,19 +148,14 @@ def _warning(message: str) -> SearchEvent:
 async def prepare(graph: Any, thread: Any, archive: Archive, continuation: Continuation) -> dict[str, int] | None:
     """Make ready what the session goes on with, and return the graph's input.
 
-    The graph of a search that was over is led to its certificate, before which it judges what the machine failed on. These
-    kernels and those of further rounds may beat the winner, which is forgotten.
+    The graph of a search that was over is led to its certificate, before which it judges what the machine failed on; the
+    winner is forgotten there, once one of these kernels may beat it. Those of further rounds may, which forget it at once.
     """
     from langgraph.types import Command
 
     more = continuation.extension
     if more is not None and more.max_rounds is None:
         update: SearchState = {"route": Route.CERTIFY.value}
-        if more.unjudged:
-            await run_whole(forget_winner, archive.path.parent, archive)
-        if more.had_no_gain:  # the certificate says so again where it is so
-            update["outcome"] = SearchOutcome.FINISHED.value
-            await run_whole(archive.save_run, RunRecord(stop_reason=""))
         to_certify = Command(update=update, goto="certify")
         await graph.aupdate_state(thread, to_certify, as_node="select")
     elif more is not None:

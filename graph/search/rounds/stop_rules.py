@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.run_record import RunRecord
@@ -31,6 +31,7 @@ class Stop:
     reason: str
 
 
+NO_GAIN = Stop(SearchOutcome.NO_GAIN, "no certified kernel is faster than eager PyTorch")
 PYTORCH_AT_FLOOR = Stop(SearchOutcome.AT_FLOOR, "PyTorch itself is within the margin of the floor")
 
 
@@ -65,9 +66,23 @@ async def first_stop(
 
 
 async def tell_stop(archive: Archive, stop: Stop) -> None:
-    """Store why the search ends, and tell the viewers that its rounds are over."""
-    await run_whole(archive.save_run, RunRecord(stop_reason=stop.reason))
+    """Store why the search ends, and tell the viewers that its rounds are over.
+
+    NO_GAIN takes the place of the rounds' own stop, which is kept for a kernel that is certified later.
+    """
+    record = RunRecord(stop_reason=stop.reason)
+    if stop is not NO_GAIN:
+        record = replace(record, rounds_outcome=stop.outcome, rounds_reason=stop.reason)
+    await run_whole(archive.save_run, record)
     emit({"event": "stopped", "outcome": stop.outcome, "reason": stop.reason})
+
+
+def rounds_stop(archive: Archive, state: SearchState) -> Stop:
+    """Return the rounds' own stop of a search that ended `no_gain`; an earlier archive says of it only how many there were."""
+    run = archive.run()
+    if run.rounds_outcome is None:
+        return Stop(SearchOutcome.FINISHED, f"{counted(state.get('round', 0), 'round')} done")
+    return Stop(run.rounds_outcome, run.rounds_reason or "")
 
 
 async def _floor_stop(context: SearchContext, best: Standing | None) -> Stop | None:

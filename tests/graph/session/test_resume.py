@@ -21,9 +21,9 @@ from tests.graph.session.test_session import SETTINGS, options
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import KILLED, newest_unfinished, state_now
+from ridgeline.graph.certificate.validity import forget_winner
 from ridgeline.graph.session import last_record
 from ridgeline.graph.session.options import SearchRequest
-from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.session.session import run_search
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.engine import PyTorchTask, Task
