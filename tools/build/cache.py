@@ -125,13 +125,7 @@ class BuildCache:
     What a running process has used stays, however much it is; one entry larger than the limit is kept too.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        limit_bytes: int = DEFAULT_LIMIT_BYTES,
-        in_use_s: float = IN_USE_S,
-    ) -> None:
+    def __init__(self, root: Path, *, limit_bytes: int = DEFAULT_LIMIT_BYTES, in_use_s: float = IN_USE_S) -> None:
         self.root = root
         self._limit_bytes = limit_bytes
         self._in_use_s = in_use_s
@@ -139,7 +133,7 @@ class BuildCache:
         try:
             self._temporary.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StorageError(f"build cache {root}: {error.strerror}: set RIDGELINE_CACHE_DIR") from error
+            raise no_storage(root, error) from error
         sweep_held_folders(self._temporary)
         with contextlib.suppress(OSError):
             leased_keys(root / "leases")  # removes those of processes that are gone

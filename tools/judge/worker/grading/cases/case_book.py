@@ -51,8 +51,7 @@ _MOVES = 3
 class CaseBook:
     """Cases by name, kept while they fit into `budget_bytes` and made again from the secret when they do not.
 
-    A case that does not fit is held until the next one is made, or until `let_go`: a trial asks for its case three
-    times. One that is larger than `held_bytes` is made at each of them.
+    One that does not fit is held until the next is made, or `let_go`, up to `held_bytes`: each is asked for three times.
     """
 
     def __init__(
@@ -95,8 +94,7 @@ class CaseBook:
 
     def case(self, name: str) -> Case:
         """Return a trial's case; "extra_<n>" is a further nominal one."""
-        known = self._kept.get(name) or self._held.get(name)
-        if known is not None:
+        if (known := self._kept.get(name) or self._held.get(name)) is not None:
             return known
         self.let_go()  # before there is another beside it
         case = self._made_again(name) if self._can_make_again(name) else self.make(name)
@@ -123,8 +121,7 @@ class CaseBook:
         self.contents.changes = changes
 
     def _kept_contents(self, name: str) -> Drawn | None:
-        known = self._kept.get(name)
-        return (known.inputs, known.parameters) if known else None
+        return (known.inputs, known.parameters) if (known := self._kept.get(name)) else None
 
     def whole_ranges(self, names: Sequence[str]) -> dict[int, tuple[int, int]]:
         """Return the range of each input of whole numbers over these trials, which were made before."""
