@@ -1,4 +1,5 @@
-"""Numbers with their nouns, speedups with their intervals, options as their reader gives them, and the word that was meant."""
+"""Numbers with their nouns, speedups with their intervals, options as their reader gives them, the system's errors, and
+the word that was meant."""
 
 from __future__ import annotations
 
@@ -122,6 +123,11 @@ def stored_words(stored_on: str | None) -> str:
     if stored_on is None:
         return ""
     return f"stored, measured on {stored_on}" if stored_on else "stored"
+
+
+def said_by(error: OSError) -> str:
+    """Return what the system says of an error, in small letters: "no space left on device"."""
+    return (error.strerror or str(error)).lower()
 
 
 BUSY_TIMES = "measured while other programs took cores"

@@ -20,7 +20,7 @@ from ridgeline.checkpoints.storage.own_files import MAILBOX, refuse_links
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.machine.whole_files import remove_leftovers
 from ridgeline.tools.records.vocabulary import RunState
-from ridgeline.tools.wording import option
+from ridgeline.tools.wording import option, said_by
 
 LOCK_NAME = ".lock"
 LEFT_BY_A_START = {LOCK_NAME, "run.log"}
@@ -88,8 +88,9 @@ def _make(run_dir: Path) -> None:
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise StorageError(f"{run_dir}: cannot be made ({why}); choose another {option('run_dir')}") from error
+        raise StorageError(
+            f"{run_dir}: cannot be made ({said_by(error)}); choose another {option('run_dir')}"
+        ) from error
 
 
 def _take(descriptor: int, run_dir: Path) -> None:

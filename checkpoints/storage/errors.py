@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ridgeline.tools.errors import StorageError
+from ridgeline.tools.wording import said_by
 
 BUSY_TIMEOUT_S = 30.0
 
@@ -31,9 +32,7 @@ def storage_errors(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise StorageError(f"{path}: {damaged(str(error))}") from error
     except OSError as error:
-        raise StorageError(
-            f"{path}: {(error.strerror or str(error)).lower()}; check its disk and permissions"
-        ) from error
+        raise StorageError(f"{path}: {said_by(error)}; check its disk and permissions") from error
 
 
 _SPOILED = (

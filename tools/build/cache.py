@@ -33,6 +33,7 @@ from ridgeline.tools.machine.places import why_unwritable
 from ridgeline.tools.machine.removal import remove_tree
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.results import Build
+from ridgeline.tools.wording import said_by
 
 logger = logger_of(__name__)
 
@@ -115,7 +116,7 @@ def remedy_for(why: str) -> str:
 
 def no_storage(folder: Path, error: OSError) -> StorageError:
     """Return the error of a cache's folder that refused to be written, with a remedy."""
-    why = (error.strerror or str(error)).lower()
+    why = said_by(error)
     return StorageError(f"build cache {folder}: {why}; {remedy_for(why)}")
 
 

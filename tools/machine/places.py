@@ -17,6 +17,7 @@ from platformdirs import site_cache_path, user_cache_path, user_data_path
 
 from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.machine.whole_files import remove_leftovers, whole_file
+from ridgeline.tools.wording import said_by
 
 _LOCK_FOLDERS = (Path("/run/lock/ridgeline"), Path("/tmp/ridgeline-locks"))  # noqa: S108  every user finds the same folder, $TMPDIR or not
 _FOLDER_PATIENCE_S = 1.0  # between another process's mkdir and chmod
@@ -46,7 +47,7 @@ def why_unwritable(folder: Path) -> str:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_TRIED_BYTES))
     except OSError as error:
-        return (error.strerror or str(error)).lower()
+        return said_by(error)
     return ""
 
 
@@ -80,7 +81,7 @@ def lock_dir() -> Path:
 def _why_unusable(folder: Path, fault: OSError) -> str:
     """Return what is wrong with a lock folder, and what else than another one would mend it."""
     if not os.path.lexists(folder):
-        return f"cannot be made ({(fault.strerror or str(fault)).lower()}):"
+        return f"cannot be made ({said_by(fault)}):"
     if folder.is_symlink():
         return "is a link, which anybody may lead elsewhere: put a folder in its place, or"
     if not folder.is_dir():

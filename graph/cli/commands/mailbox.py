@@ -22,7 +22,7 @@ from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.machine.os_errors import is_users_to_mend
 from ridgeline.tools.records.printable import printable
-from ridgeline.tools.wording import counted
+from ridgeline.tools.wording import counted, said_by
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -95,9 +95,7 @@ def _content(file: str) -> bytes:
     except OSError as error:
         if not is_users_to_mend(error, names_paths=True):
             raise
-        raise InputError(
-            f"{file}: {(error.strerror or str(error)).lower()}; name the answer's file, or - for stdin"
-        ) from None
+        raise InputError(f"{file}: {said_by(error)}; name the answer's file, or - for stdin") from None
     if len(content) > MOST_BYTES:
         raise InputError(f"{file}: refused: {too_large(len(content))}")
     return content
