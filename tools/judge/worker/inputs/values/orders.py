@@ -136,14 +136,19 @@ def redrawn(tensor: torch.Tensor, generator: torch.Generator, *, order: int, has
 
 
 def repeated(tensor: torch.Tensor, generator: torch.Generator, *, order: int) -> torch.Tensor:
-    """Return rows in order a few or many of whose numbers, but for the ends, are the next lower one once more."""
+    """Return rows in order a few or many of whose numbers, but for the ends, are the next lower one once more.
+
+    What rows are padded with stays.
+    """
     rising = tensor if order > 0 else tensor.flip(-1)
-    rows = rising.reshape(-1, rising.shape[-1])
-    inner = rows[:, 1:-1]
-    is_repeat = few_or_many(inner.shape, generator)
-    is_repeat[random_index(inner.shape, generator)] = True
+    rows, are_pairs = (each.reshape(-1, each.shape[-1]) for each in (rising, _are_pairs(rising)))
+    is_repeat = few_or_many(rows[:, 1:-1].shape, generator)
+    may_repeat = are_pairs[:, :-1] & are_pairs[:, 1:]
+    places = may_repeat.nonzero()
+    if len(places):
+        is_repeat[tuple(places[random_index((len(places),), generator)])] = True
     changed = rows.clone()
-    changed[:, 1:-1] = torch.where(is_repeat, rows[:, :-2], inner)
+    changed[:, 1:-1] = torch.where(is_repeat & may_repeat, rows[:, :-2], rows[:, 1:-1])
     changed = changed.view(tensor.shape)
     return changed if order > 0 else changed.flip(-1)
 

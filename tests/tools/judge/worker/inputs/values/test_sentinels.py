@@ -11,7 +11,12 @@ from ridgeline.tools.judge.worker.inputs.arrangements.moved_copies import first_
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.input_ways import InputWays
 from ridgeline.tools.judge.worker.inputs.parameter_ways import ways_at_first
-from ridgeline.tools.judge.worker.inputs.values.orders import has_full_row, ways_in_order, with_part_changed
+from ridgeline.tools.judge.worker.inputs.values.orders import (
+    has_full_row,
+    ways_in_order,
+    ways_of_drawn_order,
+    with_part_changed,
+)
 from ridgeline.tools.judge.worker.inputs.values.structure import order_of, range_without_sentinels
 from ridgeline.tools.judge.worker.inputs.variation import Way, ways_to_vary
 from ridgeline.tools.records.trial_names import CROWDED, CROWDED_HIGH
@@ -161,6 +166,18 @@ def test_a_rows_own_ends_stay_beside_padding_and_two_of_them_leave_nothing_to_dr
             changed = way(rows, generator(seed))
             assert torch.equal(changed[:, [0, 3, 4, 5]], rows[:, [0, 3, 4, 5]])
     assert ways_in_order(torch.tensor([[0, 9, EMPTY, EMPTY], [0, 7, EMPTY, EMPTY]]), 1) == ()
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_full_row_repeats_none_of_what_it_is_padded_with(order: int) -> None:
+    counts = torch.tensor([12, 7, 3, 1, 5, 0]).view(-1, 1)
+    rows = torch.where(torch.arange(12) < counts, torch.arange(12) + 3 * counts, EMPTY)
+    rows = rows if order > 0 else rows.flip(-1)
+    (way,) = ways_of_drawn_order(rows, order, lambda: False)
+    for seed in range(16):
+        changed = way(rows, generator(seed))
+        assert torch.equal(changed == EMPTY, rows == EMPTY)
+        assert not torch.equal(changed, rows)
 
 
 def test_a_row_is_full_beside_what_it_is_padded_with() -> None:
