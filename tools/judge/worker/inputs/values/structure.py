@@ -16,6 +16,7 @@ _MOST_COUNTED = 1 << 20  # places of a larger tensor: their numbers are sorted
 _LARGEST_OF_TYPES = (2**7 - 1, 2**8 - 1, 2**15 - 1, 2**16 - 1, 2**31 - 1)
 _FAR_APART = 8  # times the largest other gap: of hundreds of even draws no gap is so wide beside the others
 _FAR_MORE_OFTEN = 8  # times as often as the number in the middle of the counts
+_OFTEN_ALONE_BELOW_0 = 2  # times as often, where all others are 0 or more: few of many labels do not count
 
 
 def has_structural_zeros(tensor: torch.Tensor) -> bool:
@@ -130,8 +131,11 @@ def range_without_sentinels(tensor: torch.Tensor) -> tuple[int, int] | None:
     numbers, counts = _counted(tensor, ends)
     gaps = _at_both_ends(numbers.double().diff())
     of_low, of_high = (
-        next((n for n in (2, 1) if _are_apart(n, each, counted)), 0) or int(_is_frequent(each, counted))
-        for each, counted in ((gaps, counts), (gaps[::-1], counts.flip(0)))
+        next((n for n in (2, 1) if _are_apart(n, each, counted)), 0) or int(_is_frequent(each, counted, times))
+        for each, counted, times in (
+            (gaps, counts, _often_below(numbers)),
+            (gaps[::-1], counts.flip(0), _FAR_MORE_OFTEN),
+        )
     )
     n_others = numbers.numel() - of_low - of_high
     if n_others <= 1:
@@ -147,7 +151,7 @@ def range_within_padding(rows: torch.Tensor) -> tuple[int, int] | None:
     """Return the range of whole numbers of rows in order without what they are padded with; None of anything else.
 
     The last of a few offsets may be far above the others, or come twice, and names a place all the same. So padding is an
-    end far apart that names none.
+    end that names none, far apart or drawn far more often.
     """
     if (ends := range_of_whole(rows)) is None or rows.dim() == 0:
         return ends
@@ -157,8 +161,11 @@ def range_within_padding(rows: torch.Tensor) -> tuple[int, int] | None:
     numbers, counts = _counted(rows, ends)
     gaps = _at_both_ends(numbers.double().diff())
     of_low, of_high = (
-        may_be and _are_apart(1, each, counted)
-        for may_be, each, counted in zip(may_pad, (gaps, gaps[::-1]), (counts, counts.flip(0)), strict=True)
+        may_be and (_are_apart(1, each, counted) or _is_frequent(each, counted, times))
+        for may_be, each, counted, times in (
+            (may_pad[0], gaps, counts, _often_below(numbers)),
+            (may_pad[1], gaps[::-1], counts.flip(0), _FAR_MORE_OFTEN),
+        )
     )
     return int(numbers[int(of_low)]), int(numbers[-1 - int(of_high)])
 
@@ -211,11 +218,17 @@ def _tell_their_range(counts: torch.Tensor, *, of_one: bool) -> bool:
     return counts.numel() > 1 and int(counts.sum()) >= _OF_FEW * counts.numel()
 
 
-def _is_frequent(gaps: Sequence[float], counts: torch.Tensor) -> bool:
-    """Return whether the first number comes far more often than others, and no other follows it at once."""
+def _often_below(numbers: torch.Tensor) -> int:
+    """Return how many times as often as others the smallest number comes, to be a sentinel."""
+    is_alone_below_0 = numbers.numel() > 1 and int(numbers[0]) < 0 <= int(numbers[1])
+    return _OFTEN_ALONE_BELOW_0 if is_alone_below_0 else _FAR_MORE_OFTEN
+
+
+def _is_frequent(gaps: Sequence[float], counts: torch.Tensor, times: int) -> bool:
+    """Return whether the first number comes so many times as often as others, and no other follows it at once."""
     if counts.numel() <= _FEWEST_OTHERS or gaps[0] <= 1:
         return False
-    return float(counts[0]) > _FAR_MORE_OFTEN * float(counts[1:].double().median())
+    return float(counts[0]) >= times * float(counts[1:].double().median())
 
 
 def _some_places(tensor: torch.Tensor) -> torch.Tensor:

@@ -152,6 +152,20 @@ def test_bags_at_an_end_may_be_empty_without_a_loss_of_others(offsets: list[int]
     assert bool((inner.diff(dim=-1) == 0).any()), "bags are empty in the middle too"
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_rows_of_numbers_that_are_far_from_each_other_keep_what_they_are_padded_with(order: int) -> None:
+    rows = torch.randint(0, 4000, (8, 12), generator=generator(0))
+    rows = (
+        torch.where(torch.arange(12) < torch.arange(4, 12).view(-1, 1), rows, -100)
+        .sort(-1, descending=order < 0)
+        .values
+    )
+    for way in ways_in_order(rows, order):
+        for seed in range(8):
+            changed = way(rows, generator(seed))
+            assert torch.equal(changed == -100, rows == -100) and int(changed[changed != -100].min()) >= 0
+
+
 def test_a_row_of_padding_alone_keeps_no_bag_of_the_others_from_being_empty() -> None:
     rows = torch.tensor([[0, 3, 6, 9, 12], [EMPTY] * 5])
     drawn = torch.stack([ways_in_order(rows, 1)[0](rows, generator(seed)) for seed in range(16)])
@@ -202,6 +216,14 @@ def test_an_area_holds_no_sentinel_in_place_of_others() -> None:
     for seed in range(4):
         (changed,) = with_areas((labels,), generator(seed), chosen={0}, forms=[form])
         assert not bool(((changed == 255) & (labels != 255)).any())
+
+
+def test_a_number_below_0_alone_is_a_sentinel_where_it_comes_twice_beside_numbers_that_come_once() -> None:
+    labels = torch.tensor([300, 1200, -100, 3900, 2500, -100, 700])
+    assert range_without_sentinels(labels) == (300, 3900)
+    assert range_without_sentinels(labels[3:]) == (-100, 3900)
+    assert range_without_sentinels(torch.where(labels < 0, 0, labels)) == (0, 3900)
+    assert range_without_sentinels(torch.where(labels == 300, -1, labels)) == (-100, 3900)
 
 
 def test_two_numbers_beside_a_sentinel_are_a_range_where_they_come_often() -> None:
