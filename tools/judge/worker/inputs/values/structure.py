@@ -130,13 +130,11 @@ def range_without_sentinels(tensor: torch.Tensor) -> tuple[int, int] | None:
         return None
     numbers, counts = _counted(tensor, ends)
     gaps = _at_both_ends(numbers.double().diff())
-    of_low, of_high = (
-        next((n for n in (2, 1) if _are_apart(n, each, counted)), 0) or int(_is_frequent(each, counted, times))
-        for each, counted, times in (
-            (gaps, counts, _often_below(numbers)),
-            (gaps[::-1], counts.flip(0), _FAR_MORE_OFTEN),
-        )
+    frequent = (
+        _is_frequent(gaps, counts, _often_below(numbers)),
+        _is_frequent(gaps[::-1], counts.flip(0), _FAR_MORE_OFTEN),
     )
+    of_low, of_high = (n or int(is_one) for n, is_one in zip(_apart(numbers, counts, ends), frequent, strict=True))
     n_others = numbers.numel() - of_low - of_high
     if n_others <= 1:
         return ends  # two groups, of which none is the others
@@ -197,6 +195,24 @@ def _at_both_ends(gaps: torch.Tensor) -> list[float]:
         return gaps.tolist()
     first, inner, last = gaps.tensor_split((_MOST_AT_AN_END, gaps.numel() - _MOST_AT_AN_END))
     return torch.cat((first, inner.amax().view(1), last)).tolist()
+
+
+def _apart(numbers: torch.Tensor, counts: torch.Tensor, ends: tuple[int, int]) -> list[int]:
+    """Return how many numbers at either end are far from all others.
+
+    Where the next ones are as far from what is left then, numbers only grow: powers, or a heavy tail. Such an end is one
+    of them, unless it is what names no class.
+    """
+    far = _far(numbers, counts)
+    inner = slice(far[0], numbers.numel() - far[1])
+    next_ones = _far(numbers[inner], counts[inner])
+    return [0 if more and not _names_no_class(end) else n for n, more, end in zip(far, next_ones, ends, strict=True)]
+
+
+def _far(numbers: torch.Tensor, counts: torch.Tensor) -> list[int]:
+    gaps = _at_both_ends(numbers.double().diff())
+    sides = ((gaps, counts), (gaps[::-1], counts.flip(0)))
+    return [next((n for n in (2, 1) if _are_apart(n, each, counted)), 0) for each, counted in sides]
 
 
 def _are_apart(n_first: int, gaps: Sequence[float], counts: torch.Tensor) -> bool:

@@ -218,6 +218,16 @@ def test_an_area_holds_no_sentinel_in_place_of_others() -> None:
         assert not bool(((changed == 255) & (labels != 255)).any())
 
 
+@pytest.mark.parametrize("base", [10, 16])
+@pytest.mark.parametrize("count", [5, 7])
+def test_the_largest_of_powers_is_no_sentinel_beside_the_others(base: int, count: int) -> None:
+    powers = torch.tensor([base**n for n in range(count)] * 16)
+    assert range_without_sentinels(powers) == (1, base ** (count - 1))
+    assert range_without_sentinels(torch.cat((powers, torch.tensor([-(10**9)] * 16)))) == (1, base ** (count - 1))
+    with_place = torch.cat((powers, torch.tensor([0, 2, 3, 4, 5, 6, 7, 8, 9] * 16)))
+    assert range_without_sentinels(with_place) == (0, base ** (count - 1))
+
+
 def test_a_number_below_0_alone_is_a_sentinel_where_it_comes_twice_beside_numbers_that_come_once() -> None:
     labels = torch.tensor([300, 1200, -100, 3900, 2500, -100, 700])
     assert range_without_sentinels(labels) == (300, 3900)
