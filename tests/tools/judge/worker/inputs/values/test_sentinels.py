@@ -166,6 +166,15 @@ def test_rows_of_numbers_that_are_far_from_each_other_keep_what_they_are_padded_
             assert torch.equal(changed == -100, rows == -100) and int(changed[changed != -100].min()) >= 0
 
 
+@pytest.mark.parametrize("numbers", [[0, 9, 2**63 - 1], [0, 4, 2**63 - 1, 2**63 - 1]])
+def test_a_row_up_to_the_largest_number_of_64_bits_stays_in_order(numbers: list[int]) -> None:
+    rows = torch.tensor(numbers)
+    for way in ways_in_order(rows, 1):
+        for seed in range(8):
+            changed = way(rows, generator(seed)).tolist()
+            assert changed == sorted(changed) and changed[0] == 0 and changed[-1] == 2**63 - 1
+
+
 def test_a_row_of_padding_alone_keeps_no_bag_of_the_others_from_being_empty() -> None:
     rows = torch.tensor([[0, 3, 6, 9, 12], [EMPTY] * 5])
     drawn = torch.stack([ways_in_order(rows, 1)[0](rows, generator(seed)) for seed in range(16)])
