@@ -21,6 +21,7 @@ from ridgeline.tools.judge.worker.inputs.values.permutations import (
     with_two_exchanged,
 )
 from ridgeline.tools.judge.worker.inputs.values.structure import (
+    LEAST_ORDERED,
     are_permuted_rows,
     order_of,
     range_of_whole,
@@ -184,7 +185,7 @@ def _ways_beyond(
     """Return the ways to change an input beyond what two draws of it show, the likeliest first.
 
     A mask has no shape that a kernel may rely on. Whole numbers in order lie anywhere between their ends. Distinct ones come
-    in any order. Others above 0 may be 0 or 1, where no sentinel is 0 or more.
+    in any order. Others above 0 may be 0 or 1, where no sentinel is 0 or more, and links that lead up alone would be no rings.
     """
     first = draws[0]
     if first.numel() == 0:
@@ -198,7 +199,7 @@ def _ways_beyond(
     if form.is_distinct:
         return (exchanged_in_rows,) if are_permuted_rows(first) else (exchanged, exchanged_in_rows)
     lowest, sentinel = (min(ends) for ends in zip(*map(_lowest_and_sentinel, draws), strict=True))
-    is_free = (lowest == sentinel or sentinel < 0) and not order_of(first)
+    is_free = (lowest == sentinel or sentinel < 0) and not order_of(first) and not _lead_up(first, lowest)
     bounds = sorted({low for low in (0, 1, -(-lowest // 2)) if low < lowest}) if is_free else ()
     return tuple(functools.partial(some_lowered, low=low) for low in bounds)
 
@@ -207,6 +208,16 @@ def _lowest_and_sentinel(tensor: torch.Tensor) -> tuple[int, int]:
     """Return the smallest of whole numbers, and the sentinel below it, or that number once more."""
     (lowest, _), (sentinel, _) = range_without_sentinels(tensor) or (0, 0), range_of_whole(tensor) or (0, 0)
     return lowest, sentinel
+
+
+def _lead_up(tensor: torch.Tensor, lowest: int) -> bool:
+    """Return whether whole numbers name places along a dimension, and none from the lowest on a place before its own."""
+    sizes = dict(enumerate(tensor.shape, -tensor.dim()))
+    named = [axis for axis, size in sizes.items() if size >= LEAST_ORDERED and int(tensor.max()) <= size]
+    places = {
+        axis: torch.arange(sizes[axis], device=tensor.device).view(-1, *(1 for _ in range(-1 - axis))) for axis in named
+    }
+    return any(bool(((tensor >= each) | (tensor < lowest)).all()) for each in places.values())
 
 
 def _with_three_changed(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

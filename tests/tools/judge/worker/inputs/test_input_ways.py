@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import pytest
 import torch
 
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
@@ -76,6 +77,22 @@ def test_few_numbers_of_a_wide_range_are_lowered_as_others_are() -> None:
     lengths = tuple(drawn(seed, 8, 4096) + 256 for seed in (1, 2))
     ways = InputWays(lengths[:1], lengths[1:])
     assert int(ways.varied_in_way(0, lengths[0], generator(3)).min()) == 0 and ways.left == ()
+
+
+@pytest.mark.parametrize("has_rows", [False, True])
+@pytest.mark.parametrize("none", [-1, 95])
+def test_links_that_lead_up_alone_stay_so_beside_no_link_and_beside_a_last_place(*, has_rows: bool, none: int) -> None:
+    def links(seed: int) -> torch.Tensor:
+        steps = torch.randint(1, 6, (4, 96) if has_rows else (96,), generator=generator(seed))
+        above = torch.arange(96) + steps
+        return torch.where(above < 96, above, none)
+
+    first, second = links(1), links(2)
+    ways = InputWays((first,), (second,))
+    places = torch.arange(96)
+    for seed in range(16):
+        changed = ways.varied_in_way(0, first, generator(seed))
+        assert bool(((changed >= places) | (changed < 0)).all()), "a lower one would lead in a ring"
 
 
 def test_distinct_numbers_whose_ways_are_all_refused_are_left_as_drawn() -> None:

@@ -210,9 +210,13 @@ def _apart(numbers: torch.Tensor, counts: torch.Tensor, ends: tuple[int, int]) -
 
 
 def _far(numbers: torch.Tensor, counts: torch.Tensor) -> list[int]:
+    """Return how many numbers at either end are far from the others: two only where the last of them names no class."""
     gaps = _at_both_ends(numbers.double().diff())
-    sides = ((gaps, counts), (gaps[::-1], counts.flip(0)))
-    return [next((n for n in (2, 1) if _are_apart(n, each, counted)), 0) for each, counted in sides]
+    sides = ((int(numbers[0]), gaps, counts), (int(numbers[-1]), gaps[::-1], counts.flip(0)))
+    return [
+        next((n for n in range(1 + _names_no_class(end), 0, -1) if _are_apart(n, each, counted)), 0)
+        for end, each, counted in sides
+    ]
 
 
 def _are_apart(n_first: int, gaps: Sequence[float], counts: torch.Tensor) -> bool:

@@ -237,6 +237,13 @@ def test_the_largest_of_powers_is_no_sentinel_beside_the_others(base: int, count
     assert range_without_sentinels(with_place) == (0, base ** (count - 1))
 
 
+def test_two_rare_numbers_far_above_the_others_are_classes_unless_the_larger_is_the_largest_of_a_type() -> None:
+    numbers = torch.randint(0, 10, (64, 32), generator=generator(0))
+    numbers[0, 0], numbers[1, 1] = 30000, 30900
+    assert range_without_sentinels(numbers) == (0, 30900)
+    assert range_without_sentinels(torch.where(numbers == 30900, 2**15 - 1, numbers)) == (0, 9)
+
+
 def test_a_number_below_0_alone_is_a_sentinel_where_it_comes_twice_beside_numbers_that_come_once() -> None:
     labels = torch.tensor([300, 1200, -100, 3900, 2500, -100, 700])
     assert range_without_sentinels(labels) == (300, 3900)
@@ -271,5 +278,5 @@ def test_two_sentinels_at_either_end_or_both_are_known(sentinels: tuple[int, ...
 
 def test_two_groups_of_two_numbers_are_one_range() -> None:
     assert range_without_sentinels(torch.tensor([0, 1, 100, 101] * 16)) == (0, 101)
-    assert range_without_sentinels(torch.tensor([0] * 400 + [5, 100, 101] * 16)) == (0, 101)
+    assert range_without_sentinels(torch.tensor([0] * 400 + [5, 254, 255] * 16)) == (0, 255)
     assert range_without_sentinels(torch.tensor([7])) == (7, 7)
