@@ -230,18 +230,28 @@ def _mixed(tensor: torch.Tensor, generator: torch.Generator, *, by_element: bool
 
 def lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> torch.Tensor:
     """Return whole numbers between `low` and the tensor's: a smaller index or length is still valid. Sentinels stay."""
-    room = tensor.long() - low
-    drawn = torch.rand(tensor.shape, generator=generator, device=generator.device, dtype=torch.float64)
-    changed = (low + (drawn * (room + 1)).long().clamp_max(room)).to(tensor.dtype)
     sentinels = sentinels_of(tensor)
+    changed = _between(low, tensor, generator)
     changed = changed if sentinels is None else torch.where(sentinels, tensor, changed)
     return _with_one(changed, low, generator, kept=sentinels)
 
 
 def some_lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> torch.Tensor:
-    """Return whole numbers a share of which is lowered, one at least to `low`, below all that is drawn."""
-    changed = torch.where(_chosen(tensor, generator, _FLIPPED), lowered(tensor, generator, low=low), tensor)
-    return _with_one(changed, low, generator, kept=sentinels_of(tensor))
+    """Return whole numbers a share of which is lowered, one at least to `low`, below all that is drawn. Sentinels stay."""
+    sentinels = sentinels_of(tensor)
+    is_chosen = _chosen(tensor, generator, _FLIPPED)
+    is_lowered = is_chosen if sentinels is None else is_chosen & ~sentinels
+    changed = torch.where(is_lowered, _between(low, tensor, generator), tensor)
+    return _with_one(changed, low, generator, kept=sentinels)
+
+
+def _between(low: int, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return whole numbers from `low` to the tensor's own, where these are as large."""
+    whole = tensor.long()
+    room = whole - low
+    room[(room < 0) & (whole > low)] = 1 << 62  # beyond what 64 bits hold
+    drawn = torch.rand(tensor.shape, generator=generator, device=generator.device, dtype=torch.float64)
+    return (low + (drawn * (room + 1)).long().clamp_max(room)).to(tensor.dtype)
 
 
 def _lowered_by_one(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

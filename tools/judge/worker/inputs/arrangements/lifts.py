@@ -172,7 +172,9 @@ def lift_whole(view: torch.Tensor, generator: torch.Generator, *, ends: tuple[in
         for bound in ends:
             part = flat[first:end, _run_or_comb(width, int(width * draw()), draw)]
             whole = part.long()
-            near = bound - torch.div(bound - whole, _NEAR, rounding_mode="trunc")
+            apart = bound - whole
+            apart[(apart < 0) != (whole > bound)] = 0  # beyond what 64 bits hold
+            near = bound - torch.div(apart, _NEAR, rounding_mode="trunc")
             part.copy_(torch.where(is_within(whole, ends), near, whole).to(part.dtype))
     flat.scatter_(-1, kept, numbers)
     if flat.data_ptr() != view.data_ptr():

@@ -119,9 +119,8 @@ def redrawn(tensor: torch.Tensor, generator: torch.Generator, *, order: int, has
     low, high = (rising.gather(-1, place.clamp_min(0)) for place in (first, first + count - 1))
     inner = torch.arange(1, rising.shape[-1] - 1, device=rising.device)
     steps = 0 if has_repeats else inner
-    room = (high - low if has_repeats else high - low - count + 1).clamp(
-        0, 1 << 62
-    )  # one more stays a number of 64 bits
+    most = 1 << 62  # with one more 64 bits hold it still
+    room = (high - low if has_repeats else high - low - count + 1).clamp(0, most)
     rows = (*rising.shape[:-1], 1)
     kind, begin, end, heap, share = (uniform(rows, generator).double() for _ in range(5))
     within = (kind < _NARROW).double()

@@ -7,6 +7,7 @@ import torch
 
 from ridgeline.tools.judge.worker.inputs.arrangements.areas import with_areas
 from ridgeline.tools.judge.worker.inputs.arrangements.crowds import ways_to_crowd
+from ridgeline.tools.judge.worker.inputs.arrangements.lifts import lifted_whole
 from ridgeline.tools.judge.worker.inputs.arrangements.moved_copies import first_of_each_copy, with_copies
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.input_ways import InputWays
@@ -18,7 +19,7 @@ from ridgeline.tools.judge.worker.inputs.values.orders import (
     with_part_changed,
 )
 from ridgeline.tools.judge.worker.inputs.values.structure import order_of, range_without_sentinels
-from ridgeline.tools.judge.worker.inputs.variation import Way, ways_to_vary
+from ridgeline.tools.judge.worker.inputs.variation import Way, lowered, ways_to_vary
 from ridgeline.tools.records.trial_names import CROWDED, CROWDED_HIGH
 
 EMPTY = 2**31 - 1
@@ -173,6 +174,16 @@ def test_a_row_up_to_the_largest_number_of_64_bits_stays_in_order(numbers: list[
         for seed in range(8):
             changed = way(rows, generator(seed)).tolist()
             assert changed == sorted(changed) and changed[0] == 0 and changed[-1] == 2**63 - 1
+
+
+def test_numbers_over_more_than_63_bits_are_lowered_and_lifted_within_their_range() -> None:
+    keys = torch.randint(-(2**63), 2**62, (64, 32), generator=generator(0))
+    low, high = int(keys.min()), int(keys.max())
+    for seed in range(8):
+        lower = lowered(keys, generator(seed), low=low)
+        lifted = lifted_whole(keys, generator(seed), ends=(low, high))
+        assert bool((lower <= keys).all()) and float((lower < keys).double().mean()) > 0.9
+        assert low <= int(lifted.min()) and int(lifted.max()) <= high
 
 
 def test_a_row_of_padding_alone_keeps_no_bag_of_the_others_from_being_empty() -> None:
