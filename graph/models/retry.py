@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import math
 import random
 from collections.abc import Awaitable, Callable, Iterator
@@ -36,10 +35,10 @@ TRANSPORT_ERRORS = frozenset(
     {"TransportError", "TimeoutException", "APIConnectionError", "ModelConnectionError", "ModelTimeoutError"}
 )
 """Class names, so that no HTTP library is imported: each client wraps another library (httpx, httpx2, aiohttp)."""
-UNREAD_NAMES = frozenset({"ValidationError", "APIResponseValidationError", "UnknownApiResponseError"})
-"""Class names of the errors that clients raise for an answer of another form: pydantic's, OpenAI's and Google's."""
-UNREAD_ERRORS = (UnicodeDecodeError, json.JSONDecodeError, RecursionError, AttributeError, TypeError, LookupError)
-"""What a client raises for a body that is no text, no JSON, or JSON of another form."""
+UNREAD_NAMES = frozenset({"APIResponseValidationError", "UnknownApiResponseError"})
+"""Class names of the errors that clients raise for an answer of another form: OpenAI's and Google's."""
+UNREAD_ERRORS = (ValueError, RecursionError, AttributeError, TypeError, LookupError)
+"""What a client raises for a body that is no text, no JSON, JSON of another form, or an error beside HTTP 200."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +131,8 @@ def is_provider_error(error: BaseException) -> bool:
 def is_unread(error: BaseException) -> bool:
     """Say whether this attempt's answer arrived and the client could not read it: half of one, or a proxy's page.
 
-    An answer that was read and refused, as for its length, is none of these: it carries the completion. Nor is what a
-    client raises before an answer has come, or one whose transport is not ours, of which that is not known.
+    An answer that was read and refused, as for its length, is none of these: it carries the completion. Nor is what is
+    raised before the client has an answer, or by one whose transport is not ours, of which that is not known.
     """
     attempt = ATTEMPT.get()
     if attempt is None or not attempt.has_answer:

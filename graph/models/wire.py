@@ -47,8 +47,8 @@ class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         """
         call, attempt = IN_HAND.get(), ATTEMPT.get() or Attempt()
         if call is not None and (kept := call.take_kept()) is not None:
-            attempt.has_answer = attempt.is_kept = True
             given = without_bad_counts(kept)
+            attempt.has_answer = attempt.is_kept = True
             return httpx.Response(200, headers={"content-type": "application/json"}, content=given, request=request)
         if call is not None and call.hold is not None:
             call.hold(request.url.path, await request.aread())
@@ -62,10 +62,10 @@ class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             raise
         finally:
             await response.aclose()
-        attempt.has_answer = response.is_success
         if call is not None and response.is_success:
             await call.keep(body)
         given = without_bad_counts(body)
+        attempt.has_answer = response.is_success  # last: what raises from here on is the client, and nothing of ours
         return httpx.Response(response.status_code, headers=_of_plain_body(response), content=given, request=request)
 
     async def _read(self, response: httpx.Response) -> bytes:

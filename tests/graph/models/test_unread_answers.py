@@ -75,6 +75,42 @@ async def test_an_answer_that_cannot_be_read_is_paid_where_a_stop_ends_the_pause
     assert call.input_tokens == prompt_tokens(server.requests[0]["prompt"]) > 0
 
 
+OF_NO_MODEL = {
+    "a proxy's page": Answer(body=UNREAD, headers={"content-type": "text/html"}),
+    "an error beside HTTP 200": Answer(body=b'{"error": {"message": "Provider returned error", "code": 502}}'),
+    "events": Answer(body=b'data: {"id": 1}\n\n', headers={"content-type": "text/event-stream"}),
+    "a list": Answer(body=b"[1, 2]"),
+    "nothing": Answer(body=b"", headers={"content-type": "text/plain"}),
+}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("said", OF_NO_MODEL)
+async def test_what_comes_in_the_place_of_an_answer_is_one_failed_attempt(
+    said: str, protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve(lambda n, request: Answer(KERNEL) if n else OF_NO_MODEL[said]) as server:
+        monkeypatch.setattr("ridgeline.graph.models.registry.OPENAI_URL", f"{server.url}/v1")
+        model = model_of(protocol, server)
+        with asked(tmp_path, model) as given:
+            assert (await given.models.write(WRITE, model.name, kernel())).notes == "short"
+    assert len(server.requests) == 2
+
+
+async def test_a_fault_of_what_keeps_an_answer_is_no_answer_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise ValueError("embedded null byte")
+
+    monkeypatch.setattr("ridgeline.checkpoints.calls.kept_texts.KeptTexts.keep_answer", refuse)
+    with serve(lambda n, request: Answer(KERNEL)) as server:
+        model = model_of("chat", server)
+        with asked(tmp_path, model) as given, pytest.raises(ModelUnavailable, match="embedded null byte"):
+            await given.models.write(WRITE, model.name, kernel())
+    assert len(server.requests) == 1
+
+
 class Faulty(FakeListChatModel):
     """A client that raises `fault` before it sends anything."""
 
