@@ -1,6 +1,7 @@
-"""The counts of tokens that a provider states beside an answer: those that cannot be any are set aside.
+"""The counts of tokens that a provider states beside an answer: what can be none of them is set aside.
 
-A client checks them with the answer, or adds them up, and refuses the whole for one of them. The text is paid, and good.
+A client checks them with the answer, or adds them up, and refuses the whole for one of them, or for what lies between
+them. The text is paid, and good.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from typing import Any
 
 from ridgeline.graph.models.answers import is_count
 
-_USAGES = ("usage", "usageMetadata")  # OpenAI's and Gemini's
+_USAGES = {"usage": True, "usageMetadata": False}
+"""OpenAI's and Gemini's, and whether counts lie in objects in it too; Gemini's lists of details are used by nobody here."""
 _LONGEST = 1000  # digits; Python refuses to read more than 4300
 _COUNT = re.compile(r"tokens$|count$", re.IGNORECASE)
 
 
 def without_bad_counts(body: bytes) -> bytes:
-    """Return an answer's body with 0 for each count that can be none, and no usage that is no object.
+    """Return an answer's body whose usage holds counts and OpenAI's objects of counts alone, 0 for each that can be none.
 
-    A body that is no JSON object, or has no such count, stays as it is.
+    A body that is no JSON object, or whose usage holds nothing else, stays as it is.
     """
     try:
         answer = json.loads(body, parse_int=_whole)
@@ -28,7 +30,9 @@ def without_bad_counts(body: bytes) -> bytes:
     if not isinstance(answer, dict):
         return body
     stated = {name: answer[name] for name in _USAGES if answer.get(name) is not None}
-    kept = {name: _mended(usage) for name, usage in stated.items() if isinstance(usage, dict)}
+    kept = {
+        name: _counts(usage, has_objects=_USAGES[name]) for name, usage in stated.items() if isinstance(usage, dict)
+    }
     if kept == stated:
         return body
     return json.dumps({name: each for name, each in answer.items() if name not in stated} | kept).encode()
@@ -39,9 +43,11 @@ def _whole(digits: str) -> int | float:
     return int(digits) if len(digits) < _LONGEST else float(digits)
 
 
-def _mended(value: Any, name: str = "") -> Any:
-    if _COUNT.search(name):
-        return value if value is None or is_count(value) else 0
-    if isinstance(value, dict):
-        return {key: _mended(each, key) for key, each in value.items()}
-    return [_mended(each) for each in value] if isinstance(value, list) else value
+def _counts(stated: dict[str, Any], *, has_objects: bool) -> dict[str, Any]:
+    counts: dict[str, Any] = {}
+    for name, each in stated.items():
+        if _COUNT.search(name):
+            counts[name] = each if each is None or is_count(each) else 0
+        elif has_objects and isinstance(each, dict):
+            counts[name] = _counts(each, has_objects=False)
+    return counts

@@ -109,6 +109,29 @@ async def test_counts_that_can_be_none_are_set_aside_and_the_text_is_kept(
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (sent, prompt_tokens(reply.text))
 
 
+BESIDE_COUNTS = [7, "x", [], [7], {}, {"cached": [7]}, [{"modality": 7}]]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("odd", BESIDE_COUNTS, ids=str)
+async def test_what_lies_between_the_counts_and_has_another_form_costs_no_answer(
+    odd: Any, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(request: dict[str, Any]) -> Answer:
+        body = _body(request["path"], ANSWER)
+        usage = body["usageMetadata" if "usageMetadata" in body else "usage"]
+        sides = ("prompt", "completion", "input", "output")
+        usage |= {name: odd for side in sides for name in (f"{side}_tokens_details", f"{side}TokensDetails")}
+        usage |= {"trafficType": odd, "cost": odd}
+        return Answer(body=json.dumps(body).encode())
+
+    with serve(lambda n, request: answer(request)) as server:
+        monkeypatch.setattr("ridgeline.graph.models.registry.OPENAI_URL", f"{server.url}/v1")
+        reply = await model_of(protocol, server).write(kernel())
+    assert len(server.requests) == 1 and json.loads(reply.text)["notes"] == "short"
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (1000, 50)
+
+
 @pytest.mark.parametrize(("encoding", "status", "is_paid"), [("br", 200, True), ("br", 500, False)])
 async def test_only_an_answer_is_paid_and_no_error_of_the_server(encoding: str, status: int, is_paid: bool) -> None:
     answer = Answer(status=status, headers={"content-encoding": encoding}, body=b"x")
