@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.checkpoints.archive import FILE_NAME
-from ridgeline.checkpoints.runs.folders import is_locked, lock_run, read_run, state_now
+from ridgeline.checkpoints.runs.folders import is_locked, is_unbegun, lock_run, read_run, state_now
 from ridgeline.checkpoints.storage.errors import storage_errors
 from ridgeline.tools.errors import RunError
 
@@ -21,7 +21,7 @@ class StoredRun:
 
     path: Path
     problem: str
-    state: str  # "damaged" when its archive cannot be read
+    state: str  # "damaged" when its archive cannot be read, "never begun" when it says nothing of a search
     size_bytes: int
     age_s: float  # since anything in it last changed
     is_running: bool
@@ -41,7 +41,7 @@ def _describe(folder: Path) -> StoredRun:
     return StoredRun(
         path=folder,
         problem=known.problem_name if known else "",
-        state="damaged" if known is None else state_now(folder, known),
+        state=state_now(folder, known) if known else "never begun" if is_unbegun(folder) else "damaged",
         size_bytes=sum(s.st_size for s in stats),
         age_s=age_s,
         is_running=running,

@@ -190,12 +190,39 @@ def begun_record(run_dir: Path, version: int | str) -> RunRecord:
 
 
 def read_run(run_dir: Path) -> RunRecord | None:
-    """Return the record of a run folder's search, or None without a readable archive."""
+    """Return the record of a run folder's search, or None without a readable archive, or where none will begin in it."""
+    record = _record_in(run_dir)
+    return None if record is None or is_unbegun(run_dir, record) else record
+
+
+def _record_in(run_dir: Path) -> RunRecord | None:
     if not (run_dir / FILE_NAME).is_file():
         return None
     with suppress(StorageError), Archive.open_read_only(run_dir) as archive:
         return archive.run()
     return None
+
+
+def is_unbegun(run_dir: Path, record: RunRecord | None = None) -> bool:
+    """Say whether a search was ended between the making of its archive and what it stores of itself."""
+    record = record or _record_in(run_dir)
+    return record is not None and (record.problem, record.state) == (None, None) and not is_locked(run_dir)
+
+
+def ended_unbegun(run_dir: str | Path) -> RunError:
+    """Return the error of a folder whose search was ended before it stored what it searches for."""
+    return RunError(f"{run_dir}: its search was ended before anything was stored; start it again")
+
+
+def begun(run_dir: Path) -> Path:
+    """Return a run folder in which a search has begun, or is about to.
+
+    Raises:
+        RunError: its search was ended before that.
+    """
+    if is_unbegun(run_dir):
+        raise ended_unbegun(run_dir)
+    return run_dir
 
 
 def run_folders(runs_dir: Path) -> list[Path]:
@@ -239,7 +266,7 @@ def find_run(runs_dir: Path, id_or_path: str | Path) -> Path:
     """
     path, wanted = Path(id_or_path), str(id_or_path)
     is_path = (path / FILE_NAME).is_file()
-    return path if is_path else _the_one_run(matching_runs(runs_dir, wanted), runs_dir, wanted, path)
+    return begun(path) if is_path else _the_one_run(matching_runs(runs_dir, wanted), runs_dir, wanted, path)
 
 
 def find_running(runs_dir: Path, id_or_path: str | Path) -> tuple[Path, int]:
@@ -252,7 +279,7 @@ def find_running(runs_dir: Path, id_or_path: str | Path) -> tuple[Path, int]:
     """
     path, wanted = Path(id_or_path), str(id_or_path)
     if (path / FILE_NAME).is_file():
-        return path, 0
+        return begun(path), 0
     matches = matching_runs(runs_dir, wanted)
     held = [run for run in matches if is_locked(run)] if len(matches) > 1 else []
     return (held[0] if len(held) == 1 else _the_one_run(matches, runs_dir, wanted, path)), len(matches)
@@ -270,7 +297,7 @@ def run_named(runs_dir: Path, name: str) -> Path:
 def _the_one_run(matches: Sequence[Path], runs_dir: Path, wanted: str, path: Path) -> Path:
     """Return the run that a text means which is the path of none, of those that `matching_runs` finds."""
     if len(matches) == 1:
-        return matches[0]
+        return begun(matches[0])
     if matches:
         told = ", ".join(f"{f.name} ({'running' if is_locked(f) else 'not running'})" for f in matches)
         raise RunError(f"{wanted}: several runs match: {told}; name one in full")
@@ -278,7 +305,7 @@ def _the_one_run(matches: Sequence[Path], runs_dir: Path, wanted: str, path: Pat
         raise RunError(f"{wanted}: its {FILE_NAME} is not a file, so it cannot go on; restore it or start a new run")
     if (path / LOCK_NAME).exists():
         if set(os.listdir(path)) <= LEFT_BY_A_START and not is_locked(path):
-            raise RunError(f"{wanted}: its search was ended before anything was stored; start it again")
+            raise ended_unbegun(wanted)
         raise RunError(f"{wanted}: its {FILE_NAME} is gone, so it cannot go on; restore it or start a new run")
     folders = run_folders(runs_dir)
     near = difflib.get_close_matches(wanted, [f.name for f in folders], n=3, cutoff=0.4)
@@ -286,9 +313,14 @@ def _the_one_run(matches: Sequence[Path], runs_dir: Path, wanted: str, path: Pat
 
 
 def matching_runs(runs_dir: Path, wanted: str) -> list[Path]:
-    """Return the run folders that a name, the beginning of names, or a search id means, oldest first."""
+    """Return the run folders that a name, the beginning of names, or a search id means, oldest first.
+
+    Where a search has begun in one of them, those whose search was ended before it began are not meant.
+    """
     folders = run_folders(runs_dir)
     matches = [f for f in folders if f.name == wanted] or [f for f in folders if wanted and f.name.startswith(wanted)]
+    if len(matches) > 1:
+        return [f for f in matches if not is_unbegun(f)] or matches
     return matches or [f for f in folders if (found := read_run(f)) and found.search_id == wanted]
 
 

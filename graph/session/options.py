@@ -21,7 +21,7 @@ from ridgeline.checkpoints.archive import FILE_NAME as ARCHIVE_NAME
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import newest_held, newest_unfinished, refuse_held
+from ridgeline.checkpoints.runs.folders import ended_unbegun, newest_held, newest_unfinished, refuse_held
 from ridgeline.checkpoints.runs.vacant import check_vacant
 from ridgeline.checkpoints.storage.errors import damaged
 from ridgeline.checkpoints.storage.own_files import refuse_links
@@ -239,6 +239,8 @@ def _beginning(problem: ProblemSpec | None, replay: Replay | None, run_dir: Path
 
 def _searched_problem(run_dir: Path, begun: RunRecord) -> ProblemSpec:
     """Return the problem that a run searched; RunError when the run does not say."""
+    if not begun.has_begun:
+        raise ended_unbegun(run_dir)
     if not begun.problem_path:
         raise RunError(f"{run_dir}: does not say which problem it searched; name its problem.yaml too")
     if Path(begun.problem_path).exists():

@@ -33,7 +33,7 @@ from ridgeline.checkpoints.report.wording import (
 )
 from ridgeline.checkpoints.result import BestKernel, show_run
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import find_run, matching_runs, run_folders, state_now
+from ridgeline.checkpoints.runs.folders import begun, find_run, matching_runs, run_folders, state_now
 from ridgeline.checkpoints.storage.database_kind import Kind, kind_of
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies, failures_of
@@ -165,7 +165,7 @@ def _chosen(wanted: str) -> tuple[Path, list[Path]]:
         return Path(wanted), []
     matches = [] if (Path(wanted) / FILE_NAME).is_file() else matching_runs(RUNS, wanted)
     if matches:
-        return matches[-1], matches
+        return begun(matches[-1]), matches
     try:
         return find_run(RUNS, wanted), matches
     except RunError as unknown:

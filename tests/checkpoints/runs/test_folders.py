@@ -14,6 +14,7 @@ import pytest
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import folders
+from ridgeline.checkpoints.runs.clean import list_runs
 from ridgeline.checkpoints.runs.folders import (
     KILLED,
     begun_record,
@@ -179,6 +180,23 @@ def test_a_search_that_was_ended_before_it_stored_anything_lost_no_archive(tmp_p
     (run / "result.json").touch()
     with pytest.raises(RunError, match="its archive.sqlite is gone"):
         find_run(tmp_path, str(run))
+
+
+def test_a_search_that_was_ended_before_it_stored_what_it_searches_for_is_no_run(tmp_path: Path) -> None:
+    run = tmp_path / "quickstart-0902"
+    with lock_run(run), Archive.open(run / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(graph_version=7))
+        assert find_run(tmp_path, str(run)) == run, "its search begins"
+        assert find_running(tmp_path, "quick") == (run, 1)
+    for find in (find_run, find_running):
+        for named in (str(run), "quick"):
+            with pytest.raises(RunError, match="0902: its search was ended before anything was stored; start it again"):
+                find(tmp_path, named)
+    assert read_run(run) is None
+    [listed] = list_runs(tmp_path)
+    assert listed.state == "never begun"
+    begun = _make_run(tmp_path, "quickstart-0901", "quickstart", "stopped")
+    assert find_run(tmp_path, "quick") == begun
 
 
 def test_find_run_takes_a_path_a_name_its_beginning_or_a_search_id(tmp_path: Path) -> None:

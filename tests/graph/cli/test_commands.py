@@ -20,6 +20,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.cli.request import _changed_keys
 from ridgeline.graph.library.run import open_run
+from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.problems.spec import parse_problem
 from ridgeline.tools.records.vocabulary import Origin
 
@@ -256,6 +257,17 @@ def test_resume_of_a_damaged_or_vanished_archive_says_so(runs: Path, harm: Calla
     done = _ridgeline(runs, "run", "--resume", "runs/q-1")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert says in done.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "stop", "ship --out kernel", "export", "run --resume"])
+def test_a_search_that_was_ended_before_it_stored_its_problem_is_told_as_such(runs: Path, command: str) -> None:
+    with Archive.open(runs / "begun-1" / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(graph_version=GRAPH_VERSION))
+    for name in ("runs/begun-1", "begun"):
+        done = _ridgeline(runs, *command.split(), name)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "begun-1: its search was ended before anything was stored; start it again" in done.stderr
+    assert "begun-1" not in _ridgeline(runs, "show").stdout
 
 
 def test_what_a_resumed_search_does_not_take_from_a_changed_problem_is_named() -> None:

@@ -186,7 +186,8 @@ def test_an_exported_archive_opens_as_its_run_does(run: Run, folder: Path, tmp_p
 
 
 def test_a_run_that_has_measured_nothing_yet_opens(tmp_path: Path) -> None:
-    Archive.open(tmp_path / "archive.sqlite").close()
+    with Archive.open(tmp_path / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(state="running"))
     run = open_run(tmp_path)
     assert (run.candidates, run.best, run.best_source, run.certificate, run.rows()) == ((), None, None, None, [])
     assert "no kernel" in repr(run) and run._repr_html_()

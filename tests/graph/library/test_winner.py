@@ -213,7 +213,8 @@ def test_what_cannot_be_loaded_says_so_before_anything_is_built(tmp_path: Path) 
         folder: Any = write_run(tmp_path / name, **run)  # type: ignore[arg-type]
         with pytest.raises(RunError, match=said):
             load(folder)
-    Archive.open(tmp_path / "archive.sqlite").close()
+    with Archive.open(tmp_path / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(state="running"))
     with pytest.raises(RunError, match="has no winner to load: no kernel was judged yet"):
         load(tmp_path)
     refused = write_run(tmp_path / "refused")

@@ -12,6 +12,7 @@ from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
+from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.bank import Bank
 from ridgeline.checkpoints.storage.database import Database
 from ridgeline.graph.session.opened_search import open_context
@@ -39,6 +40,14 @@ def test_a_new_search_takes_what_the_request_leaves_open_from_the_problem(tmp_pa
     assert search.run_dir.parent == tmp_path / "runs"
     assert not (tmp_path / "runs").exists(), "to resolve writes nothing"
     assert not search.has_begun
+
+
+def test_a_search_that_was_ended_before_it_stored_its_problem_is_to_be_started_again(tmp_path: Path) -> None:
+    run_dir = tmp_path / "runs" / "begun"
+    Archive.open(run_dir / "archive.sqlite").close()
+    with pytest.raises(RunError, match="begun: its search was ended before anything was stored; start it again"):
+        resolve(SearchRequest(run_dir=run_dir, resume=True))
+    assert resolve(request(tmp_path, run_dir=run_dir)).run_dir == run_dir, "it may begin there"
 
 
 def test_settings_can_be_given_whole(tmp_path: Path) -> None:
