@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
+from urllib.parse import unquote_to_bytes
 
 from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.printable import encodable
 from ridgeline.tools.records.problem import Device, DeviceFact
 from ridgeline.tools.records.search import BuildingBlock
 from ridgeline.tools.records.vocabulary import RunState, SearchOutcome
 
 OFFLINE = "offline"
 """Name of the model that needs no key and composes kernels itself."""
+_URI = "file://"
+
+
+def path_text(path: Path) -> str:
+    """Return an absolute path as a record holds it: as a URI where its bytes are no text, which no database takes."""
+    text = str(path)
+    return text if encodable(text) == text else path.as_uri()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +38,7 @@ class RunRecord(Record):
 
     # The request, stored when the search begins.
     problem: Mapping[str, Any] | None = None  # problem.yaml, every default filled in
-    problem_path: str | None = None
+    problem_path: str | None = None  # as `path_text` gives it
     device: Device | None = None
     device_name: str | None = None  # as given: "cpu", "cuda:1"
     settings: Mapping[str, Any] | None = None  # of the search: rounds, ideas, implementations, …
@@ -67,6 +78,14 @@ class RunRecord(Record):
     def problem_name(self) -> str:
         """Return the problem's name; empty before the search has begun."""
         return str((self.problem or {}).get("name", ""))
+
+    @property
+    def problem_file(self) -> Path | None:
+        """Return where the problem's file lay when the search began; None where the record does not say."""
+        stored = self.problem_path or None
+        if stored and stored.startswith(_URI):
+            return Path(os.fsdecode(unquote_to_bytes(stored.removeprefix(_URI))))
+        return Path(stored) if stored else None
 
     @property
     def is_offline(self) -> bool:

@@ -6,7 +6,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.run_record import RunRecord, path_text
 from ridgeline.checkpoints.runs.folders import check_graph_version
 from ridgeline.checkpoints.runs.vacant import holds_a_search
 from ridgeline.graph.models.allowance import in_words
@@ -66,7 +66,7 @@ def _record(search: ResolvedSearch) -> RunRecord:
     """Return what a new search stores of itself."""
     return RunRecord(
         problem=search.problem.model_dump(mode="json"),
-        problem_path=str(search.problem.path),
+        problem_path=path_text(search.problem.path),
         device=search.target.device,
         device_name=search.device,
         settings=search.settings.model_dump(mode="json"),

@@ -241,14 +241,14 @@ def _searched_problem(run_dir: Path, begun: RunRecord) -> ProblemSpec:
     """Return the problem that a run searched; RunError when the run does not say."""
     if not begun.has_begun:
         raise ended_unbegun(run_dir)
-    if not begun.problem_path:
+    if (place := begun.problem_file) is None:
         raise RunError(f"{run_dir}: does not say which problem it searched; name its problem.yaml too")
-    if Path(begun.problem_path).exists():
-        return find_problem(begun.problem_path)
+    if place.exists():
+        return find_problem(place)
     if begun.problem_name in shipped_problems():  # the run began where Ridgeline is installed elsewhere
         return find_problem(begun.problem_name)
     raise RunError(
-        f"{run_dir}: began with {begun.problem_path}, which is not here; name the problem's file: "
+        f"{run_dir}: began with {place}, which is not here; name the problem's file: "
         f"{resuming('problem.yaml', run_dir)}"
     )
 

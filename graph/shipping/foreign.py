@@ -74,13 +74,12 @@ def _own_flags(device: Device) -> set[str]:
 def has_foreign_reference(winner: Winner) -> bool:
     """Say whether the reference is neither one that ships nor the one of the problem that the search began with."""
     kind = winner.device.kind.value
-    paths = [*shipped_problems().values(), *_own_problem(winner.record.problem_path)]
+    paths = [*shipped_problems().values(), *_own_problem(winner.record.problem_file)]
     return not any(_reference(path, kind) == winner.reference for path in paths)
 
 
-def _own_problem(path: str | None) -> list[Path]:
+def _own_problem(place: Path | None) -> list[Path]:
     """Return the problem's file where it still lies on this machine."""
-    place = Path(path) if path else None
     return [place] if place is not None and (place.is_file() or place.is_dir()) else []
 
 

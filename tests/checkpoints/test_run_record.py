@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import fields
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import choose_best
-from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.run_record import RunRecord, path_text
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.problem import DeviceFact
 from ridgeline.tools.records.search import BuildingBlock
@@ -38,6 +40,14 @@ def test_every_field_comes_back_through_json(archive: Archive, story: SimpleName
     archive.save_run(whole)
     assert archive.run() == whole
     assert archive.run().state is RunState.FINISHED
+
+
+@pytest.mark.parametrize("name", [b"plain", "größe 50%".encode(), b"q\xff\xfe 50%", b"file:"])
+def test_the_problems_path_comes_back_whatever_its_bytes(name: bytes, archive: Archive) -> None:
+    place = Path(os.fsdecode(b"/problems/" + name)) / "problem.yaml"
+    archive.save_run(RunRecord(problem_path=path_text(place)))
+    assert archive.run().problem_file == place
+    assert RunRecord(problem_path="").problem_file is RunRecord().problem_file is None
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(RunRecord)])

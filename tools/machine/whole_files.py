@@ -32,12 +32,14 @@ LEFT_AFTER_S = 3600.0
 def whole_file(path: Path, *, mode: int = 0o600) -> Iterator[IO[str]]:
     """Give a file that takes the place of `path` when the block ends; nothing is left of one that fails.
 
+    A byte of a path that is no text is written as JSON escapes it, and a JSON file gives it back.
+
     Raises:
         OSError: the folder cannot be written, or the disk is full.
     """
     descriptor, temporary = _begun(path, _make_file)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             yield file
             file.flush()
             os.fsync(descriptor)

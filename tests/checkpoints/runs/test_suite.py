@@ -73,6 +73,7 @@ def test_a_search_that_ended_fills_its_row_from_its_result() -> None:
 
 def test_suite_json_is_what_its_schema_says_and_reads_back(tmp_path: Path) -> None:
     rows = (*ROWS, row("timed", 1.5, speedup_ci95=(1.4, 1.7)))
+    rows = (*rows, replace(row("path"), problem=os.fsdecode(b"q\xff\xfe/problem.yaml"), reason="q\udcff: no kernel"))
     suite = Suite(options={"rounds": 2, "model": ["offline"]}, rows=rows, state="stopped")
     write_suite(tmp_path, suite)
     content = json.loads((tmp_path / "suite.json").read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -48,6 +49,13 @@ def test_a_search_that_was_ended_before_it_stored_its_problem_is_to_be_started_a
     with pytest.raises(RunError, match="begun: its search was ended before anything was stored; start it again"):
         resolve(SearchRequest(run_dir=run_dir, resume=True))
     assert resolve(request(tmp_path, run_dir=run_dir)).run_dir == run_dir, "it may begin there"
+
+
+async def test_a_problem_lies_in_a_folder_of_any_name(tmp_path: Path) -> None:
+    asked = request(tmp_path / os.fsdecode(b"q\xff\xfe"), run_dir=tmp_path / "runs" / "odd")
+    await run_search(asked, engine=MemoryEngine(), models=[ScriptedModel()])
+    resumed = resolve(SearchRequest(run_dir=asked.run_dir, resume=True))
+    assert resumed.has_begun and resumed.problem.path == asked.problem.path
 
 
 def test_settings_can_be_given_whole(tmp_path: Path) -> None:
