@@ -4,6 +4,8 @@ the word that was meant."""
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -128,6 +130,11 @@ def stored_words(stored_on: str | None) -> str:
 def said_by(error: OSError) -> str:
     """Return what the system says of an error, in small letters: "no space left on device"."""
     return (error.strerror or str(error)).lower()
+
+
+def remedy_for(why: str, otherwise: str) -> str:
+    """Return what to do about a refusal to write, by `said_by`'s words: a process's own limit holds in every folder."""
+    return "raise the limit of file size (`ulimit -f`)" if why == os.strerror(errno.EFBIG).lower() else otherwise
 
 
 BUSY_TIMES = "measured while other programs took cores"

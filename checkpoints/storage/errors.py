@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ridgeline.tools.errors import StorageError
-from ridgeline.tools.wording import said_by
+from ridgeline.tools.wording import remedy_for, said_by
 
 BUSY_TIMEOUT_S = 30.0
 
@@ -32,7 +32,8 @@ def storage_errors(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise StorageError(f"{path}: {damaged(str(error))}") from error
     except OSError as error:
-        raise StorageError(f"{path}: {said_by(error)}; check its disk and permissions") from error
+        why = said_by(error)
+        raise StorageError(f"{path}: {why}; {remedy_for(why, 'check its disk and permissions')}") from error
 
 
 _SPOILED = (

@@ -15,6 +15,7 @@ from ridgeline.graph.session.replaying import find_recording, runs_foreign_refer
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.machine.places import home_dir, why_unwritable
+from ridgeline.tools.wording import remedy_for
 
 if TYPE_CHECKING:
     from ridgeline.graph.session.options import ResolvedSearch
@@ -132,7 +133,8 @@ def home_warning(search: ResolvedSearch) -> list[str]:
     if search.bank != own_bank():
         return []
     if why := why_unwritable(home):
-        return [f"warning: {home} cannot be written ({why}): {_NO_BANK}; set RIDGELINE_HOME to a folder of yours"]
+        remedy = remedy_for(why, "set RIDGELINE_HOME to a folder of yours")
+        return [f"warning: {home} cannot be written ({why}): {_NO_BANK}; {remedy}"]
     try:
         Bank.check_openable(search.bank)
     except StorageError as error:

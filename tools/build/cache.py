@@ -33,7 +33,7 @@ from ridgeline.tools.machine.places import why_unwritable
 from ridgeline.tools.machine.removal import remove_tree
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.results import Build
-from ridgeline.tools.wording import said_by
+from ridgeline.tools.wording import remedy_for, said_by
 
 logger = logger_of(__name__)
 
@@ -100,7 +100,7 @@ def check_writable(folder: Path) -> None:
         StorageError: the folder is read-only or nearly full; one line says so.
     """
     if why := why_unwritable(folder):
-        raise StorageError(f"build cache {folder}: {why}; {remedy_for(why)}")
+        raise StorageError(f"build cache {folder}: {why}; {remedy_for_cache(why)}")
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
@@ -109,15 +109,15 @@ def check_writable(folder: Path) -> None:
         raise StorageError(f"build cache {folder}: only {free >> 20} MiB free; {MAKE_ROOM}")
 
 
-def remedy_for(why: str) -> str:
+def remedy_for_cache(why: str) -> str:
     """Return what to do about a cache that cannot be written: to free space helps a full disk alone."""
-    return MAKE_ROOM if why in _FULL else _ELSEWHERE
+    return MAKE_ROOM if why in _FULL else remedy_for(why, _ELSEWHERE)
 
 
 def no_storage(folder: Path, error: OSError) -> StorageError:
     """Return the error of a cache's folder that refused to be written, with a remedy."""
     why = said_by(error)
-    return StorageError(f"build cache {folder}: {why}; {remedy_for(why)}")
+    return StorageError(f"build cache {folder}: {why}; {remedy_for_cache(why)}")
 
 
 class BuildCache:

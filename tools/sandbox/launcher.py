@@ -13,7 +13,7 @@ from pathlib import Path
 from ridgeline.tools.errors import SandboxError, StorageError
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.machine.programs import is_whole_program
-from ridgeline.tools.wording import said_by
+from ridgeline.tools.wording import remedy_for, said_by
 
 _SOURCES = Path(__file__).parent / "native"
 _FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fstack-protector-strong")
@@ -48,10 +48,9 @@ def build_launcher(folder: Path | None = None) -> Path:
     except subprocess.TimeoutExpired as error:
         raise SandboxError(f"g++ did not build the sandbox's launcher within {_BUILD_LIMIT_S:.0f} s") from error
     except OSError as error:
-        remedy = "set RIDGELINE_CACHE_DIR to a folder of yours that has room"
-        raise StorageError(
-            f"{folder}: the sandbox's launcher cannot be kept there: {said_by(error)}; {remedy}"
-        ) from error
+        why = said_by(error)
+        remedy = remedy_for(why, "set RIDGELINE_CACHE_DIR to a folder of yours that has room")
+        raise StorageError(f"{folder}: the sandbox's launcher cannot be kept there: {why}; {remedy}") from error
     return launcher
 
 

@@ -212,7 +212,7 @@ def _probe() -> SandboxReport:
     return SandboxReport(tier=best, tiers_tried=tuple(tried), advice=advice)
 
 
-def _limit_too_low() -> str:
+def limit_too_low() -> str:
     """Return which limit of this process lets it start no sandbox, and the command that shows it; "" for none."""
     for name, flags, number, which, least in _LEAST_OF_ITS_OWN:
         found = resource.getrlimit(number)[which]
@@ -225,7 +225,7 @@ def reason_against(tier: Tier) -> str:
     """Return "" when a command runs in `tier` and reaches neither a listener nor a file of ours, else why not."""
     if tier is Tier.BUBBLEWRAP and shutil.which("bwrap") is None:
         return no_bubblewrap()
-    too_low = _limit_too_low()
+    too_low = limit_too_low()
     if too_low:
         return too_low
     try:

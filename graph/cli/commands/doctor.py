@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.table import Table
 
 from ridgeline.graph.cli.console import make_console
-from ridgeline.tools.build.cache import MAKE_ROOM, remedy_for
+from ridgeline.tools.build.cache import MAKE_ROOM, remedy_for_cache
 from ridgeline.tools.build.toolchain import installed_version, toolchain_for
 from ridgeline.tools.errors import DeviceError, RidgelineError
 from ridgeline.tools.machine.devices import detect_device
@@ -27,8 +27,8 @@ from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.sandbox.advice import TIER_WORDS, python_advice
 from ridgeline.tools.sandbox.python import package_paths, python_paths
-from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, Tier, probe_sandbox
-from ridgeline.tools.wording import counted
+from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, Tier, limit_too_low, probe_sandbox
+from ridgeline.tools.wording import counted, remedy_for
 
 KEYS = {"OPENAI_API_KEY": "openai:…", "GOOGLE_API_KEY": "google_genai:…"}
 LOW_DISK_BYTES = 2 << 30
@@ -148,6 +148,8 @@ def _python_inside(tier: Tier) -> Check:
 
     Without torch on this machine, which has a line of its own, only Python is tried.
     """
+    if too_low := limit_too_low():
+        return Check(item="Python inside", is_fine=False, detail=too_low, is_needed=False)
     imports = IMPORT_A_RUNNER if importlib.util.find_spec("torch") is not None else "pass"
     confined = Confined(
         command=(sys.executable, "-P", "-c", f"{SAY_INSIDE}; {imports}"),
@@ -184,7 +186,7 @@ def _torch_advice() -> str:
 def _tools_inside(tier: Tier) -> Check:
     """Try what compute-sanitizer and Nsight Compute need of the sandbox; a CPU's problems need neither."""
     try:
-        reason = Sandbox(tier).reason_against_own_network()
+        reason = limit_too_low() or Sandbox(tier).reason_against_own_network()
     except RidgelineError as error:
         reason = str(error)
     return Check(
@@ -215,7 +217,7 @@ def _folders() -> Iterator[Check]:
         item="home",
         is_fine=not why,
         detail=f"{home}: {why}; a search keeps no kernels there" if why else str(home),
-        remedy="set RIDGELINE_HOME to a folder of yours" if why else "",
+        remedy=remedy_for(why, "set RIDGELINE_HOME to a folder of yours") if why else "",
         is_needed=False,
     )
     yield _cache(cache)
@@ -228,7 +230,7 @@ def _folders() -> Iterator[Check]:
 
 def _cache(folder: Path) -> Check:
     if why := why_unwritable(folder):
-        return Check(item="build cache", is_fine=False, detail=f"{folder}: {why}", remedy=remedy_for(why))
+        return Check(item="build cache", is_fine=False, detail=f"{folder}: {why}", remedy=remedy_for_cache(why))
     free = shutil.disk_usage(folder).free
     is_fine = free >= LOW_DISK_BYTES
     remedy = "" if is_fine else MAKE_ROOM

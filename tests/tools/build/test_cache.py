@@ -6,6 +6,7 @@ import errno
 import itertools
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -292,6 +293,17 @@ def test_a_cache_that_cannot_take_builds_is_told_before_one_is_made(
     monkeypatch.setattr(cache, "LEAST_FREE_BYTES", 1 << 62)
     with pytest.raises(StorageError, match=r"only \d+ MiB free; free some space \(ridgeline clean --cache\) or set"):
         check_writable(tmp_path)
+
+
+def test_a_limit_of_file_size_is_told_as_what_no_other_folder_helps_against(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+        with pytest.raises(StorageError) as told:
+            check_writable(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert str(told.value) == f"build cache {tmp_path}: file too large; raise the limit of file size (`ulimit -f`)"
 
 
 def test_what_is_no_entry_stops_neither_a_build_nor_clearing(tmp_path: Path, library: Path) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from pathlib import Path
 
+import pytest
 from tests.environments import ROOT
 from tests.graph.cli.command_line import ridgeline, ridgeline_anew
+
+from ridgeline.graph.cli.commands.doctor import _python_inside, _tools_inside
+from ridgeline.tools.sandbox.sandbox import Tier
 
 
 def test_doctor_finds_the_compiler_and_a_sandbox_tier() -> None:
@@ -51,6 +56,17 @@ def test_doctor_tries_the_folders_and_names_the_variable_of_one_that_cannot_be_w
         assert not found[item]["ok"]
         assert given[variable] in found[item]["detail"] and f"set {variable} to " in found[item]["remedy"]
     assert done.returncode == 2
+
+
+def test_doctor_names_a_limit_that_keeps_anything_from_running_in_a_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    low, of_others = (51200, 51200), resource.getrlimit
+    monkeypatch.setattr(
+        "ridgeline.tools.sandbox.sandbox.resource.getrlimit",
+        lambda number: low if number == resource.RLIMIT_FSIZE else of_others(number),
+    )
+    says = "the limit of file size is 51200, below 268435456: raise it (`ulimit -H -f`)"
+    for check, detail in ((_python_inside, says), (_tools_inside, f"a GPU's sanitizer and profiler: {says}")):
+        assert (check(Tier.NONE).detail, check(Tier.NONE).remedy) == (detail, "")
 
 
 def test_doctor_never_prints_a_key() -> None:
