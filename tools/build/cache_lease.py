@@ -7,6 +7,7 @@ process removes its own as it ends; what killed ones left goes when a cache is o
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import fcntl
 import os
@@ -18,6 +19,9 @@ from pathlib import Path
 _UNLOCKED = ".new"
 _LOCKED_AFTER_S = 60.0
 """A lease is locked within microseconds of its making; one that is not by then is of a process that was killed there."""
+
+_left: list[Path] = []
+"""Leases that ended within an event loop, and go with the process."""
 
 
 class Lease:
@@ -54,12 +58,26 @@ class Lease:
 def _end(descriptor: int, lease: Path, process: int) -> None:
     """Remove a lease while it is locked, unless this is a child that its process forked, and close it.
 
-    One that ends within an event loop, which that would hold up, is left to whoever opens the cache next.
+    One that ends within an event loop, which that would hold up, is left to whoever opens the cache next, or to the
+    process's end.
     """
-    if os.getpid() == process and not _is_in_event_loop():
-        with contextlib.suppress(OSError):
-            lease.unlink()
+    if os.getpid() == process:
+        if _is_in_event_loop():
+            _left.append(lease)
+        else:
+            _remove(lease)
     os.close(descriptor)
+
+
+@atexit.register
+def _remove_left() -> None:
+    for lease in _left:
+        _remove(lease)
+
+
+def _remove(lease: Path) -> None:
+    with contextlib.suppress(OSError):
+        lease.unlink()
 
 
 def _is_in_event_loop() -> bool:

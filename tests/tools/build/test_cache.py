@@ -222,6 +222,18 @@ async def test_a_lease_that_ends_within_an_event_loop_is_left_to_the_next_openin
     assert list((tmp_path / "leases").iterdir()) == []
 
 
+def test_a_process_removes_at_its_end_the_lease_that_ended_within_its_event_loop(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, sys\nfrom pathlib import Path\nfrom ridgeline.tools.build.cache_lease import Lease\n"
+        "async def judged() -> None:\n    Lease(Path(sys.argv[1])).add('a' * 64)\n"
+        "asyncio.run(judged())\nprint(len(list(Path(sys.argv[1]).iterdir())))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "leases")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "1\n"
+    assert list((tmp_path / "leases").iterdir()) == []
+
+
 def test_a_process_that_ends_leaves_no_lease_and_one_that_was_killed_until_the_cache_is_opened(
     tmp_path: Path, library: Path
 ) -> None:
