@@ -54,7 +54,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
         ("call_id",),
     ),
     "failed_sends": (
-        ("call_id", "sent", "error", "input_tokens", "output_tokens", "usd", "failed_at"),
+        ("call_id", "sent", "error", "input_tokens", "output_tokens", "usd", "unpriced", "failed_at"),
         ("call_id", "sent"),
         ("call_id",),
     ),

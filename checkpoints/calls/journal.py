@@ -33,16 +33,17 @@ _MARK = """UPDATE model_calls SET request = json_set(request, '$.asked_in', :tas
 WHERE call_id = :call_id AND state = 'waiting'"""
 _FAIL = f"""UPDATE model_calls SET state = 'failed', reply = NULL, error = :error, ended_at = {NOW}
 WHERE call_id = :call_id AND state <> 'finished'"""
-_LOSE = """INSERT OR IGNORE INTO failed_sends (call_id, sent, error, input_tokens, output_tokens, usd)
-SELECT call_id, sent, :error, :input_tokens, :output_tokens, :usd FROM model_calls
+_LOSE = """INSERT OR IGNORE INTO failed_sends (call_id, sent, error, input_tokens, output_tokens, usd, unpriced)
+SELECT call_id, sent, :error, :input_tokens, :output_tokens, :usd, :unpriced FROM model_calls
 WHERE call_id = :call_id AND state = 'failed'"""
 _USED = "".join(
     f""", COALESCE({column}, 0) + COALESCE(
     (SELECT SUM({column}) FROM failed_sends WHERE failed_sends.call_id = model_calls.call_id), 0) AS {column}"""
     for column in ("input_tokens", "output_tokens", "usd")
 )
-_UNPRICED = """, state = 'finished' AND model_calls.usd IS NULL
-    AND COALESCE(model_calls.input_tokens, 0) + COALESCE(model_calls.output_tokens, 0) > 0 AS unpriced"""
+_UNPRICED = """, (state = 'finished' AND model_calls.usd IS NULL
+    AND COALESCE(model_calls.input_tokens, 0) + COALESCE(model_calls.output_tokens, 0) > 0)
+    OR EXISTS (SELECT * FROM failed_sends WHERE failed_sends.call_id = model_calls.call_id AND unpriced) AS unpriced"""
 _CALLS = f"""SELECT call_id, state, model, prompt_sha256, request, error, sent, began_at, ended_at, latency_s{_USED}{_UNPRICED}
 FROM model_calls WHERE (:state IS NULL OR state = :state) AND (:call_id IS NULL OR call_id = :call_id)
   AND (:task IS NULL OR json_extract(request, '$.asked_in') = :task) ORDER BY rowid"""
@@ -153,14 +154,17 @@ class Journal:
     def fail(self, call_id: str, error: str, usage: Mapping[str, Any] | None = None) -> None:
         """Record that a call ended without a usable reply.
 
-        `usage` is the cost of the failed call: `input_tokens`, `output_tokens` and `usd`, each 0 when left out. The cost
-        stays counted when the call is sent again; failing a failed call once more adds nothing.
+        `usage` is the cost of the failed call: `input_tokens`, `output_tokens` and `usd`, each 0 when left out; a `usd` of
+        None is an unknown price. The cost stays counted when the call is sent again; failing a failed call once more adds
+        nothing.
 
         Raises:
             KeyError: the call was never begun.
         """
-        used = {name: (usage or {}).get(name) or 0 for name in ("input_tokens", "output_tokens", "usd")}
-        self._end(call_id, (_FAIL, _LOSE), {"error": error} | used)
+        usage = usage or {}
+        used = {name: usage.get(name) or 0 for name in ("input_tokens", "output_tokens", "usd")}
+        is_unpriced = bool(used["input_tokens"] or used["output_tokens"]) and usage.get("usd", 0) is None
+        self._end(call_id, (_FAIL, _LOSE), {"error": error, "unpriced": is_unpriced} | used)
 
     def answer(self, call_id: str, reply: dict[str, Any]) -> bool:
         """Store the reply of a waiting call durably, as `finish` does; False when the call does not wait (any more)."""

@@ -275,6 +275,11 @@ ARCHIVE = (
         title="what a user tells a search that has begun",
         statements=(_STEERING,),
     ),
+    Migration(
+        number=9,
+        title="whether the price of a failed send is known",
+        statements=("ALTER TABLE failed_sends ADD COLUMN unpriced INTEGER NOT NULL DEFAULT 0",),
+    ),
 )
 
 BANK = (

@@ -183,6 +183,18 @@ async def test_an_unknown_price_is_said_once_and_shown_as_unknown(tmp_path: Path
     assert "price unknown" in page and "$0.00" not in page
 
 
+async def test_calls_that_all_failed_at_an_unknown_price_are_shown_as_such(tmp_path: Path) -> None:
+    with serve(lambda n, request: Answer(body=b"<html>busy</html>")) as server:
+        unpriced, priced = (model_of("chat", server, price=price) for price in (False, True))
+        for model, is_unpriced in ((unpriced, True), (priced, False)):
+            with asked(tmp_path / str(is_unpriced), model) as given:
+                with pytest.raises(ModelUnavailable):
+                    await given.models.write("r1i0v0a0:write", model.name, kernel())
+                [call], totals = given.journal.calls("failed"), given.journal.totals()
+            assert (call.unpriced, totals.unpriced, totals.tokens > 0) == (is_unpriced, is_unpriced, True)
+            assert (usd_text(totals.usd, totals.unpriced) == "price unknown") is is_unpriced
+
+
 def test_unknown_prices_in_words() -> None:
     assert [usd_text(0.0), usd_text(1.2), usd_text(0.031)] == ["$0.00", "$1.20", "$0.031"]
     assert [usd_text(0.0, 3), usd_text(1.2, 1)] == ["price unknown", "$1.20 and 1 call of unknown price"]
