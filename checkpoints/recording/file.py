@@ -33,6 +33,7 @@ MOST_LINE_BYTES = 2**26
 _MOST_DIGITS = 20
 """Python itself refuses to read a number of thousands, in words that name no number."""
 FORMAT = "ridgeline-replay"
+_BEGINS = f'{{"format": "{FORMAT}"'.encode()
 KEPT_NAME = "recording.jsonl"
 """What a replay replays, in its own run folder: a folder that is moved goes on without the recorded run or file."""
 _KINDS: Mapping[str, type[Record]] = {
@@ -146,6 +147,9 @@ def _read(path: Path, number: int, line: bytes) -> tuple[str, Record]:
         data = json.loads(line.decode(), parse_int=_whole)
     except (ValueError, RecursionError):
         data = None
+    if data is None and (number > 1 or line.startswith(_BEGINS)):
+        how = "is damaged" if line.endswith(b"\n") else "is cut off"
+        raise RunError(f"{where}: {how}; export the run again")
     if not isinstance(data, dict) or data.get("what") not in _KINDS or (number == 1) != (data.get("format") == FORMAT):
         raise RunError(f"{where}: is no recording's; name a run's folder, or a file of ridgeline export --replay")
     if number == 1 and (data.get("schema_version") != SCHEMA_VERSION or data["schema_version"] is True):
