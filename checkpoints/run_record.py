@@ -56,6 +56,7 @@ class RunRecord(Record):
     # The progress.
     budget: Mapping[str, Any] | None = None  # of the latest session
     state: RunState | None = None
+    ended_by: str | None = None  # the error that ended its latest session in the middle, in one line; "": none did
     max_rounds: int | None = None  # of an extended search: the rounds that it goes on to
     stop_reason: str | None = None  # the stop rule that ended the rounds, in words; "": they go on
     rounds_outcome: SearchOutcome | None = None  # of the rounds alone, also where no kernel was certified then

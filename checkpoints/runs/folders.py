@@ -26,7 +26,7 @@ LOCK_NAME = ".lock"
 LEFT_BY_A_START = {LOCK_NAME, "run.log"}
 """Names in the folder of a search that was ended before it stored anything."""
 UNFINISHED = {None, RunState.RUNNING, RunState.STOPPED, RunState.WAITING}
-KILLED = "killed, resumable"
+INTERRUPTED = "interrupted, resumable"
 RESUMABLE = UNFINISHED | {RunState.BUDGET}
 _LONGEST_LOOK_S = 0.2
 """Whoever looks whether a folder is held (`is_locked`) holds it for an instant."""
@@ -136,7 +136,7 @@ def stored_state(run_dir: Path, *further: str) -> tuple[object, ...]:
 
 
 def state_now(run_dir: Path, run: RunRecord) -> str:
-    """Return a run's state in words: KILLED when the record says `running` and no process holds the folder.
+    """Return a run's state in words: INTERRUPTED when the record says `running` and no process holds the folder.
 
     A search that is not over runs while a process holds its folder: one that is resumed stores that only once its engine
     is open. An exported archive keeps the state that it was exported with.
@@ -149,7 +149,7 @@ def state_now(run_dir: Path, run: RunRecord) -> str:
     if state is not RunState.RUNNING:
         return state
     again = read_run(run_dir)  # what held the folder may have ended well since the record was read
-    return KILLED if again is None or again.state is state else again.state or state
+    return INTERRUPTED if again is None or again.state is state else again.state or state
 
 
 def check_graph_version(archive: Archive, version: int | str) -> None:

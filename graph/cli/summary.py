@@ -28,7 +28,7 @@ from ridgeline.checkpoints.report.wording import (
     unproven_words,
     why_uncertified,
 )
-from ridgeline.checkpoints.runs.folders import KILLED, RESUMABLE
+from ridgeline.checkpoints.runs.folders import INTERRUPTED, RESUMABLE
 from ridgeline.checkpoints.storage.own_files import MAILBOX
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.records.printable import printable, printable_name
@@ -123,7 +123,7 @@ def unjudged_words(failed: Sequence[str], run_dir: Path) -> str:
 
 def resume_lines(state: str, run_dir: Path, budget: Budget, used: Mapping[str, Any]) -> list[str]:
     """Return the line with the command that resumes a run which was stopped or killed, or whose budget is spent."""
-    if state in (RunState.STOPPED, KILLED):
+    if state in (RunState.STOPPED, INTERRUPTED):
         return [f"resume:  {resume_command(run_dir)}"]
     if state == RunState.BUDGET:
         return [f"go on:   {resume_command(run_dir)}{larger_limits(budget, used)}"]

@@ -97,7 +97,7 @@ class Run:
     path: Path
     problem: str
     device: str | None
-    state: str  # as in result.json, or "running", or "killed, resumable"
+    state: str  # as in result.json, or "running", or "interrupted, resumable"
     rounds: tuple[RunRound, ...]
     ideas: tuple[RunIdea, ...]
     candidates: tuple[RunCandidate, ...]

@@ -16,7 +16,7 @@ from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.result import build_result
 from ridgeline.checkpoints.runs.folders import (
-    KILLED,
+    INTERRUPTED,
     RESUMABLE,
     find_run,
     is_locked,
@@ -103,7 +103,7 @@ def read_status(run: Path) -> RunStatus:
         models=list(record.models or ()),
         state=short_state(state),
         is_running=is_running,
-        is_resumable=not is_running and (state == KILLED or state in RESUMABLE),
+        is_resumable=not is_running and (state == INTERRUPTED or state in RESUMABLE),
         says=ending(state, record.stop_reason),
         rounds_done=rounds_done,
         rounds=record.max_rounds or (record.settings or {}).get("rounds"),
@@ -133,7 +133,7 @@ def _mark(state: str, rounds: int, best: str, waiting: Sequence[str]) -> str:
 
 def short_state(state: str) -> str:
     """Return a run's state as one word."""
-    return KILLED_STATE if state == KILLED else RunState(state).value
+    return KILLED_STATE if state == INTERRUPTED else RunState(state).value
 
 
 def found_kernel(entry: dict[str, Any] | None, *, is_certified: bool) -> FoundKernel | None:

@@ -38,7 +38,7 @@ def begin(archive: Archive, search: ResolvedSearch) -> float:
         return 0.0
     if not search.has_begun:
         raise holds_a_search(search.run_dir)
-    archive.save_run(RunRecord(state=RunState.RUNNING, budget=search.budget.model_dump()))
+    archive.save_run(RunRecord(state=RunState.RUNNING, ended_by="", budget=search.budget.model_dump()))
     return stored.wall_s or 0.0
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.session.outputs import SearchResult, write_result
 from ridgeline.graph.session.replaying import tell_replayed
-from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.errors import NotBegun, RidgelineError, one_line
 from ridgeline.tools.machine.threads import run_whole
+from ridgeline.tools.records.printable import encodable
 from ridgeline.tools.records.vocabulary import RunState
 
 if TYPE_CHECKING:
@@ -22,13 +23,17 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.events import OnEvent
     from ridgeline.graph.session.options import ResolvedSearch
 
+_MOST_CHARS = 500
+"""Of an error in a search's record; run.log has the whole."""
+
 
 @contextlib.asynccontextmanager
 async def recorded(context: SearchContext, search: ResolvedSearch, on_event: OnEvent) -> AsyncIterator[None]:
-    """Store, however the block ends, the state that it leaves the search in, its time and its sandbox."""
+    """Store, however the block ends, the state that it leaves the search in, what ended it, its time and its sandbox."""
     from langgraph.errors import GraphDrained, GraphInterrupt
 
     state = RunState.RUNNING  # of a search that a fault ends, or whose files are not written yet: it can be resumed
+    ended_by = ""
     try:
         yield
     except (GraphDrained, NotBegun, asyncio.CancelledError):
@@ -37,10 +42,19 @@ async def recorded(context: SearchContext, search: ResolvedSearch, on_event: OnE
     except GraphInterrupt:
         state = RunState.WAITING
         raise
+    except Exception as error:
+        ended_by = fault_words(error)
+        raise
     finally:
         replay = await run_whole(search.replay.to_json, context.archive) if search.replay else None
-        await run_whole(store_session, context, RunRecord(state=state, replay=replay))
+        await run_whole(store_session, context, RunRecord(state=state, ended_by=ended_by, replay=replay))
         tell_replayed(replay, on_event)
+
+
+def fault_words(error: Exception) -> str:
+    """Return what a search's record says of the error that ended it."""
+    said = one_line(error) if isinstance(error, RidgelineError) else f"{type(error).__name__}: {one_line(error)}"
+    return encodable(said)[:_MOST_CHARS]
 
 
 def store_session(context: SearchContext, record: RunRecord | None = None) -> None:

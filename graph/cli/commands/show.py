@@ -33,7 +33,7 @@ from ridgeline.checkpoints.report.wording import (
 )
 from ridgeline.checkpoints.result import BestKernel, show_run
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import begun, find_run, matching_runs, run_folders, state_now
+from ridgeline.checkpoints.runs.folders import INTERRUPTED, begun, find_run, matching_runs, run_folders, state_now
 from ridgeline.checkpoints.storage.database_kind import Kind, kind_of
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies, failures_of
@@ -54,6 +54,7 @@ from ridgeline.graph.session.options import RUNS
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.records.baselines import Floor
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Profile
 from ridgeline.tools.records.vocabulary import RunState
@@ -188,6 +189,8 @@ def _serve(console: Console, args: argparse.Namespace) -> int:
 def _state_lines(shown: dict[str, Any], run: Path, record: RunRecord, state: str, *, without_verdict: int) -> list[str]:
     """Return what kind of search it is, how far it has come and whom it waits for."""
     lines = [f"{shown['problem']} ({shown['run']}): {ending(state, record.stop_reason)}"]
+    if state == INTERRUPTED and record.ended_by:
+        lines.append(f"ended by: {printable(record.ended_by)}")
     if state == RunState.RUNNING and record.exported_at is None:
         lines.append(
             f"it takes an idea or a kernel of yours meanwhile, and can be stopped, resumably: {_steering(run)}"

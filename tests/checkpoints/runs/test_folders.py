@@ -16,7 +16,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import folders
 from ridgeline.checkpoints.runs.clean import list_runs
 from ridgeline.checkpoints.runs.folders import (
-    KILLED,
+    INTERRUPTED,
     begun_record,
     check_graph_version,
     find_run,
@@ -89,7 +89,7 @@ def test_a_search_that_ends_well_while_it_is_looked_at_was_not_killed(
     with lock_run(run):
         pass
     record = read_run(run)
-    assert record is not None and state_now(run, record) == KILLED
+    assert record is not None and state_now(run, record) == INTERRUPTED
 
     def ends(run_dir: Path) -> bool:
         with Archive.open(run_dir) as archive:

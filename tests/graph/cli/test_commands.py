@@ -161,10 +161,10 @@ def test_clean_dry_run_and_clean_without_a_limit_remove_nothing(runs: Path) -> N
         assert len(list(runs.iterdir())) == 3
 
 
-def test_a_killed_run_is_not_said_to_be_running(runs: Path) -> None:
+def test_an_interrupted_run_is_not_said_to_be_running(runs: Path) -> None:
     with Archive.open(runs / "q-1" / "archive.sqlite") as archive:
         archive.save_run(RunRecord(state="running"))
-    said = "killed, resumable"
+    said = "interrupted, resumable"
     assert _ridgeline(runs, "show", "q-1").stdout.splitlines()[0] == f"quickstart (q-1): {said}"
     assert f"q-1  {said}, " in _ridgeline(runs, "clean").stdout
     with lock_run(runs / "q-1"):

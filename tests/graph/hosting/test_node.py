@@ -199,7 +199,7 @@ async def test_a_fault_of_the_machine_is_a_value_and_the_thread_goes_on_once_it_
     saver = InMemorySaver()
     failed = await host(search_node(asked(tmp_path), engine=Broken(), models=[model]), saver).ainvoke({}, thread("a"))
     assert (failed["outcome"], failed["error"]["code"]) == ("failed", "EngineError")
-    assert open_run(failed["run_dir"]).state == "killed, resumable"
+    assert open_run(failed["run_dir"]).state == "interrupted, resumable"
     mended = host(search_node(asked(tmp_path), engine=MemoryEngine(), models=[model]), saver)
     state = await mended.ainvoke({}, thread("a"))
     assert (state["outcome"], state["error"], state["run_dir"]) == ("finished", None, failed["run_dir"])

@@ -177,7 +177,7 @@ def test_the_page_says_what_goes_on_while_a_process_searches_alone(folder: Path,
     with Archive.open(copy / "archive.sqlite") as archive:
         archive.save_run(RunRecord(state=RunState.RUNNING))
     run = open_run(copy)
-    assert run.state == "killed, resumable" and "<h2>Now</h2>" not in run.to_html()
+    assert run.state == "interrupted, resumable" and "<h2>Now</h2>" not in run.to_html()
 
 
 def test_an_exported_archive_opens_as_its_run_does(run: Run, folder: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.graph.session.test_session import SETTINGS, options
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import KILLED, newest_unfinished, state_now
+from ridgeline.checkpoints.runs.folders import INTERRUPTED, newest_unfinished, state_now
 from ridgeline.graph.certificate.validity import forget_winner
 from ridgeline.graph.session import last_record
 from ridgeline.graph.session.options import SearchRequest
@@ -208,7 +208,7 @@ async def test_search_that_is_killed_while_it_ends_is_resumed_to_its_files(tmp_p
     run = tmp_path / "run"
     assert newest_unfinished(tmp_path, "toy") == run
     with Archive.open_read_only(run) as archive:
-        assert state_now(run, archive.run()) == KILLED
+        assert state_now(run, archive.run()) == INTERRUPTED
         entries, evaluated = (
             archive.database.query("SELECT * FROM ledger"),
             archive.evaluations(purpose=Purpose.CERTIFY),

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from tests.graph.cli.command_line import assert_one_line, ridgeline
 from tests.graph.cli.commands.show_words import asked_for
-from tests.graph.conftest import Search
+from tests.graph.conftest import Search, write_problem
+from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 
 from ridgeline.checkpoints.archive import Archive
@@ -24,7 +25,11 @@ from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.cli import main
 from ridgeline.graph.cli.commands.show import execute
 from ridgeline.graph.cli.summary import closing_lines
+from ridgeline.graph.models.requests import IdeationRequest
+from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.outputs import write_result
+from ridgeline.graph.session.session import run_search
+from ridgeline.tools.errors import ModelError
 from ridgeline.tools.records.results import Profile, StageTime
 from ridgeline.tools.records.vocabulary import RunState
 from ridgeline.tools.wording import ratio_words
@@ -58,6 +63,29 @@ async def test_show_tells_the_winner_and_its_path_first(
     assert lines[at + 1].startswith(f"  {best['id']:<16} {figure}, {found.timing.median_ms:.4f} ms: {best['idea']}")
     page = (run_dir / "report.html").read_text()
     assert EAGER_TIMES in page and "The medians here are the certificate&#39;s" in page
+
+
+async def test_show_says_which_error_ended_a_search_until_it_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(request: IdeationRequest) -> dict[str, Any]:
+        raise ModelError("scripted: the key\n\ud800 was refused")
+
+    problem = write_problem(
+        tmp_path / "problem", search={"rounds": 1, "ideas": 1, "implementations": 1, "tune_trials": 0}
+    )
+    asked = SearchRequest(problem=problem, run_dir=tmp_path / "run")
+    words = asked_for(run=str(asked.run_dir), json=False, profile=None)
+    with pytest.raises(ModelError):
+        await run_search(asked, engine=MemoryEngine(), models=[ScriptedModel(ideas=refused)])
+    assert execute(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["toy (run): interrupted, resumable", "ended by: scripted: the key ? was refused"]
+    await run_search(replace(asked, resume=True), engine=MemoryEngine(), models=[ScriptedModel()])
+    assert execute(words) == 0
+    assert "ended by" not in capsys.readouterr().out
+    with Archive.open_read_only(asked.run_dir) as archive:
+        assert archive.run().ended_by == ""
 
 
 async def test_show_has_the_figures_of_each_kernel_that_it_lists(

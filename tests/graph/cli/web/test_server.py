@@ -93,9 +93,11 @@ def test_what_is_stored_while_it_is_served_is_shown_next(client: httpx.Client, r
         clock.now += 10 * REST
         assert client.get("/status").json()["unjudged"] == 0
     clock.now += 10 * REST
-    assert client.get("/status").json()["state"] == "killed, resumable"
+    assert client.get("/status").json()["state"] == "interrupted, resumable"
     page = client.get("/").text
-    assert "killed, resumable" in page and "<h2>Now</h2>" not in page, "nothing goes on in a search that was killed"
+    assert "interrupted, resumable" in page and "<h2>Now</h2>" not in page, (
+        "nothing goes on in a search that was killed"
+    )
 
 
 def test_a_page_stands_for_ten_times_as_long_as_it_took(client: httpx.Client, run_dir: Path, clock: Clock) -> None:
