@@ -1,7 +1,8 @@
 """Exceptions for faults of the machine or the user. A candidate's failure is a Finding, never one of these.
 
 RidgelineError
-├── InputError              the user's to mend: exit code 2, or 69 in the middle of a search; one line, no traceback
+├── InputError              the user's to mend: exit code 2; one line, no traceback
+│   ├── SearchCut           what ended a search in its middle, on the command line: exit code 69
 │   ├── ProblemError        problem.yaml or its reference
 │   │   └── BadReferenceError  reference.py cannot be judged; the message begins with its name
 │   │       ├── NoRoomError    memory ran out while the reference was judged
@@ -44,12 +45,11 @@ class RidgelineError(Exception):
 
 
 class InputError(RidgelineError):
-    """Something the user can mend; the message names the object and the next step.
+    """Something the user can mend; the message names the object and the next step."""
 
-    `ended_search` says that it ended a search in its middle, as a provider or a disk may: no word of the user's was wrong.
-    """
 
-    ended_search = False
+class SearchCut(InputError):
+    """A provider or a disk ended a search in its middle, as its cause says: no word of the user's was wrong."""
 
 
 class ProblemError(InputError):

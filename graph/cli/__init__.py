@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from ridgeline.graph.cli.arguments import make_parser
-from ridgeline.tools.errors import InputError, MachineBusyError, RidgelineError
+from ridgeline.tools.errors import InputError, MachineBusyError, RidgelineError, SearchCut
 from ridgeline.tools.machine.os_errors import is_users_to_mend
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.wording import CALLER, PROGRAM, worded_for_command_line
@@ -70,8 +70,10 @@ def _run(argv: Sequence[str] | None) -> int:
         module = _MODULES.get(args.command, args.command)
         command = importlib.import_module(f"ridgeline.graph.cli.commands.{module}")
         return int(command.execute(args))
+    except SearchCut as error:
+        return _complain(str(error), EXIT_CUT)
     except InputError as error:
-        return _complain(str(error), EXIT_CUT if error.ended_search else EXIT_INPUT)
+        return _complain(str(error))
     except MachineBusyError as error:
         return _complain(str(error), EXIT_INTERNAL)
     except RidgelineError as error:

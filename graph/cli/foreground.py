@@ -21,7 +21,7 @@ from ridgeline.graph.cli.view.board import Board
 from ridgeline.graph.cli.view.progress import LiveView, PlainView, View
 from ridgeline.graph.cli.view.recalled import recall
 from ridgeline.graph.session.session import run_resolved
-from ridgeline.tools.errors import EngineError, FileLost, InputError, ModelError, StorageError, UncoveredError
+from ridgeline.tools.errors import EngineError, FileLost, ModelError, SearchCut, StorageError, UncoveredError
 from ridgeline.tools.machine.logs import logger_of
 
 if TYPE_CHECKING:
@@ -106,17 +106,21 @@ def run_shown(
 
 @contextmanager
 def _resumption_told(console: Console, run_dir: Path) -> Iterator[None]:
-    """Say how the search goes on where its provider or the machine ends it: a full disk, a judge that died."""
+    """Say how the search goes on where its provider or the machine ends it: a full disk, a judge that died.
+
+    Raises:
+        SearchCut: what ended it is the user's to mend.
+    """
     try:
         yield
     except UncoveredError:
         raise  # no other try would cover the problem
     except (EngineError, ModelError, StorageError) as error:
         is_kept = (run_dir / FILE_NAME).is_file()
-        if isinstance(error, InputError):
-            error.ended_search = is_kept or isinstance(error, FileLost)
         if is_kept:
             _print(console, f"what had ended is stored; once that is mended, resume:  {resume_command(run_dir)}")
+        if not isinstance(error, EngineError) and (is_kept or isinstance(error, FileLost)):
+            raise SearchCut(str(error)) from error
         raise
 
 
