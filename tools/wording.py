@@ -165,7 +165,14 @@ def did_you_mean(word: str, known: Iterable[str], *, before: str = "", after: st
     return f"{before}did you mean {near[0]}?{after}" if near else ""
 
 
-def whole_numbers_words(ranges: Sequence[Mapping[str, Any]]) -> str:
-    """Return which whole numbers inputs held in trials: "whole numbers tried: idx 0 to 4095"; "" for no such input."""
-    each = ", ".join(f"{told['name']} {told['low']} to {told['high']}" for told in ranges)
+def whole_numbers_words(ranges: Sequence[Mapping[str, Any]], not_met: Iterable[str] = ()) -> str:
+    """Return which whole numbers inputs held in trials: "whole numbers tried: idx 0 to 4095"; "" for no such input.
+
+    `not_met` has the names of what was not tried, "not_varied pos": such an input was only as it is given.
+    """
+    kept = {name.removeprefix("not_varied ") for name in not_met}
+    each = ", ".join(
+        f"{told['name']} {told['low']} to {told['high']}{' (only as given)' if told['name'] in kept else ''}"
+        for told in ranges
+    )
     return f"whole numbers tried: {each}" if each else ""

@@ -106,7 +106,9 @@ def _verdict(verdict: Verdict | None) -> str:
         return "not reached"
     trials = verdict.trials
     not_met = _not_tried(verdict.skipped)
-    whole = whole_numbers_words([each.to_json() for each in verdict.whole_numbers])
+    whole = whole_numbers_words(
+        [each.to_json() for each in verdict.whole_numbers], (each.name for each in verdict.skipped)
+    )
     not_met += f"; {whole}" if whole else ""
     passed = f", {sum(1 for t in trials if t.passed)} of {len(trials)} trials" if trials else ""
     error = f", relative error {verdict.rel_error:.1e}" if verdict.rel_error is not None else ""

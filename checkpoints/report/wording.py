@@ -299,6 +299,22 @@ def label_in_words(label: str) -> str:
     return f"{label}: {LABEL_WORDS[label]}" if label in LABEL_WORDS else label
 
 
+def not_met_words(name: str, reason: str) -> str:
+    """Return what no kernel of a problem meets: "shifted skipped", "not_varied: mask was not tried with other values: …".
+
+    `name` and `reason` are of a verdict's `skipped`, where an argument's or an output's name is behind its label.
+    """
+    label, _, of = name.partition(" ")
+    if not of or label not in NAMED_LABELS:
+        return f"{name} skipped"
+    kept = " was not tried with other values" if label == Label.NOT_VARIED else ""
+    return ": ".join(filter(None, (label, f"{of}{kept}", " ".join(reason.split()))))
+
+
+NAMED_LABELS = (Label.TRIAL_SKIPPED, Label.NOT_VARIED, Label.PARAMETER_WITHOUT_EFFECT, Label.CONSTANT_OUTPUT)
+"""Labels that come with the names of trials, arguments or outputs."""
+
+
 def best_configuration(without_figure: Iterable[str] = ()) -> str:
     """Return the name of PyTorch's best configuration, with the configurations that could not be measured."""
     failed = " and ".join(map(mode_words, without_figure))

@@ -155,17 +155,18 @@ def test_what_no_kernel_meets_is_told_with_its_reason(story: SimpleNamespace) ->
         {"name": "timed row_scaled", "reason": "out of range"},
     ]
     _check(line, "evaluation")
-    assert "[not_varied mask; timed row_scaled skipped]" in describe(line)
+    assert "[not_varied: mask was not tried with other values: always these; timed row_scaled skipped]" in describe(line)
 
 
 def test_the_range_of_whole_numbers_that_trials_held_is_told(story: SimpleNamespace) -> None:
     ok = story.ok("k", 1.5)
     held = (WholeRange(name="idx", low=0, high=4095), WholeRange(name="n", low=-1, high=1))
-    verdict = dataclasses.replace(ok.verdict, whole_numbers=held)
+    kept = SkippedTrial(name="not_varied idx", reason="always these", label=Label.NOT_VARIED)
+    verdict = dataclasses.replace(ok.verdict, whole_numbers=held, skipped=(kept,))
     line = evaluation_line("k.cpp", dataclasses.replace(ok, verdict=verdict), story.baselines())
     _check(line, "evaluation")
     assert line["whole_numbers"][0] == {"name": "idx", "low": 0, "high": 4095}
-    words = "; whole numbers tried: idx 0 to 4095, n -1 to 1"
+    words = "; whole numbers tried: idx 0 to 4095 (only as given), n -1 to 1"
     assert words in describe(line) and "\n" not in describe(line)
     certificate = StoredCertificate(verification=verdict)
     assert any(words in said for section in certificate_sections(certificate, best=None) for _, said in section.rows)

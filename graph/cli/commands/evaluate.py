@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.history.over_pytorch import over_each
-from ridgeline.checkpoints.report.wording import label_in_words
+from ridgeline.checkpoints.report.wording import NAMED_LABELS, label_in_words, not_met_words
 from ridgeline.graph.cli import EXIT_INTERNAL, EXIT_OK
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.request import PROBLEM_SUFFIXES
@@ -24,7 +24,7 @@ from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import ReasonCode, Status
 from ridgeline.tools.wording import (
     BUSY_TIMES,
     in_users_words,
@@ -124,11 +124,12 @@ def describe(line: dict[str, Any]) -> str:
     if line["status"] != Status.OK:
         return f"{line['file']}: {line['status']} ({line['reason_code']}): {in_users_words(line['reason'])}"
     low, high = line["speedup_ci95"]
-    notes = [*(label_in_words(label) for label in line["labels"] if label not in _NAMED), *_not_met(line)]
+    notes = [*(label_in_words(label) for label in line["labels"] if label not in NAMED_LABELS)]
+    notes += [not_met_words(each["name"], each["reason"]) for each in line["skipped"]]
     labels = f" [{'; '.join(notes)}]" if notes else ""
     unshown = ": no difference is shown" if is_open((low, high)) else ""
     over_best = _over_best(line)
-    whole = whole_numbers_words(line["whole_numbers"])
+    whole = whole_numbers_words(line["whole_numbers"], (each["name"] for each in line["skipped"]))
     nearest = line["nearest_limit"]
     figure = FIGURE_WORDS[Measure(nearest["measure"])] if nearest else ""
     margin = margin_words(line["margin"], nearest["trial"], figure) if nearest else ""
@@ -152,11 +153,3 @@ def _over_best(line: dict[str, Any]) -> str:
     return f", {near_one(best)}x the fastest of PyTorch{which}"
 
 
-_NAMED = (Label.TRIAL_SKIPPED, Label.NOT_VARIED, Label.PARAMETER_WITHOUT_EFFECT, Label.CONSTANT_OUTPUT)
-"""Labels that come with the names of trials or arguments."""
-
-
-def _not_met(line: dict[str, Any]) -> list[str]:
-    """Return what no kernel of the problem meets: "shifted skipped", "not_varied mask"."""
-    names = [skipped["name"] for skipped in line["skipped"]]
-    return [name if name.startswith(_NAMED) else f"{name} skipped" for name in names]

@@ -15,6 +15,9 @@ class Known(StrEnum):
 
 
 CONSTANT = "its values are a mask or indices, and are always these"
+GIVEN_ALIKE = (
+    "get_inputs() gives the same mask or indices at each call, so a kernel that ignores them passes; draw them there"
+)
 AS_DRAWN = "its numbers follow each other in every draw, and the reference writes to places by index"
 OTHER_MEANING = "some of its other values stand for something else: an index that counts from the end, or a blank"
 REFUSED_DRAWS = "some of its other values are outside the reference's domain"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.objections import (
     AS_DRAWN,
-    CONSTANT,
+    GIVEN_ALIKE,
     MORE_DRAWS,
     OTHER_MEANING,
     REFUSED_DRAWS,
@@ -61,7 +61,7 @@ class OtherInputs:
                 for index in ways.varied:
                     self._leave(index, _NOT_TOGETHER)
         for index in ways.kept:
-            self._kept.setdefault(self._names[index], CONSTANT)
+            self._kept.setdefault(self._names[index], GIVEN_ALIKE)
         for index in ways.left:
             self._kept.setdefault(self._names[index], self._refusals.get(index, AS_DRAWN))
         return self._kept

@@ -189,6 +189,12 @@ def test_a_mask_in_a_buffer_stays_and_is_named() -> None:
     assert list(judged.domain.not_varied) == ["mask"]
 
 
+def test_whole_numbers_that_get_inputs_always_gives_are_named_with_what_to_do() -> None:
+    judged = Judged("x, pos", f"{X}, torch.arange(64)", "F.gelu(x) * pos.float()")
+    why = judged.domain.not_varied["pos"]
+    assert "get_inputs() gives the same" in why and "a kernel that ignores them passes; draw them there" in why
+
+
 def test_floating_scalars_have_other_values_in_a_trial_and_whole_ones_are_named() -> None:
     judged = Judged("x, slope, times, flag", f"{X}, 0.5, 3, True", "F.leaky_relu(x, slope) * times")
     slope, times, flag = judged.book.changes.scalars[SCALARS]
