@@ -123,7 +123,7 @@ def evaluate(
     A kernel is a file's path or a source: a text with a line break is a source, but for one after a path. A kernel that
     fails is data, not an error, and so is one that the machine failed on (`engine_failed`). `on_evaluation` gets each as
     soon as it is judged; `on_wait` one line of text when another process has the device and this one waits for it, and
-    one when it goes on; `on_step` one as each step begins, "timing PyTorch …". An interrupt ends the processes that judge,
+    one when it goes on; `on_step` one as each step begins, "verifying kernel.cpp". An interrupt ends the processes that judge,
     then raises KeyboardInterrupt.
 
     Raises:

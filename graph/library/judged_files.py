@@ -18,26 +18,27 @@ from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.result import evaluation_line
 from ridgeline.graph.search.judging.given_kernels import given_kernel
 from ridgeline.problems.files import read_text
-from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask
+from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask, NextBaselineTask
 from ridgeline.tools.engines.steps import Measured, take_further, take_steps
 from ridgeline.tools.errors import EngineError, ProblemError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.baselines import Baselines
+from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Build, Evaluation
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
 from ridgeline.tools.wording import counted, option
 
 if TYPE_CHECKING:
     from ridgeline.tools.engine import Engine
-    from ridgeline.tools.records.problem import Target
+    from ridgeline.tools.records.problem import DescribedTarget, Target
     from ridgeline.tools.records.search import Candidate
 
 logger = logger_of(__name__)
 
-TIMING_PYTORCH = (
-    "timing PyTorch in each of its configurations, which takes half a minute or more where no times are stored"
-)
-"""The one step of `evaluate_files` that may last for minutes."""
+TIMING_PYTORCH = "timing PyTorch: "
+"""What the steps of `evaluate_files` begin with that may last for minutes, one for each of its configurations."""
+STORED_WITHIN_S = 2.0
+"""A configuration whose time is stored is answered within these seconds: it is not timed, and no step is told."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -118,8 +119,7 @@ async def evaluate_files(
         taken, verify_s = await _timed(_further(build, begin))
         is_right = isinstance(taken, Measured) and not taken.is_over
         if is_right and baselines is None:
-            tell(TIMING_PYTORCH)
-            baselines = await engine.submit(BaselineTask(problem=described))
+            baselines = await _pytorch_times(engine, described, tell)
         if is_right:
             tell(f"timing {file} in turns with eager PyTorch")
         end, benchmark_s = await _timed(_further(taken, partial(take_further, engine, described, candidate)))
@@ -131,6 +131,29 @@ async def evaluate_files(
         yield JudgedFile(file=str(file), evaluation=evaluation, baselines=baselines if is_right else None)
         if isinstance(end, EngineError) and candidate is not candidates[-1]:
             await engine.submit(DescribeTask(problem=target))  # by the judge that is there, else by another
+
+
+async def _pytorch_times(engine: Engine, problem: DescribedTarget, tell: Callable[[str], object]) -> Baselines:
+    """Return PyTorch's times, and tell each configuration that is timed now as it begins."""
+    eager = engine.submit(BaselineTask(problem=problem, eager_only=True))
+    baselines = await _told_unless_soon(eager, lambda: tell(f"{TIMING_PYTORCH}eager"))
+    while baselines.pending:
+        text = f"{TIMING_PYTORCH}{mode_words(baselines.pending[0])}, which may take half a minute or more"
+        following = engine.submit(NextBaselineTask(problem=problem, after=baselines))
+        baselines = await _told_unless_soon(following, partial(tell, text))
+    return baselines
+
+
+async def _told_unless_soon(work: Awaitable[T], tell: Callable[[], object]) -> T:
+    """Return what the work gives; `tell` is called where it is not done soon."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=STORED_WITHIN_S)
+        if not task.done():
+            tell()
+        return await task
+    finally:
+        task.cancel()
 
 
 async def _further(so_far: S | EngineError, step: Callable[[S], Awaitable[T]]) -> T | EngineError:

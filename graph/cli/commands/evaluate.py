@@ -109,11 +109,11 @@ def _step_teller() -> Callable[[str], None]:
 
 
 def _longest_step_teller(tell: Callable[[str], object]) -> Callable[[str], None]:
-    """Return what passes on the step that may take minutes, so that a log does not stand still without a word."""
+    """Return what passes on the steps that may take minutes, so that a log does not stand still without a word."""
     from ridgeline.graph.library.judged_files import TIMING_PYTORCH
 
     def pass_on(text: str) -> None:
-        if text == TIMING_PYTORCH:
+        if text.startswith(TIMING_PYTORCH):
             tell(text)
 
     return pass_on

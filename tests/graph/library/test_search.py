@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
@@ -20,7 +22,7 @@ from ridgeline.graph.library.evaluation import aevaluate, evaluate
 from ridgeline.graph.library.search import asearch, search
 from ridgeline.graph.session.options import default_run_dir
 from ridgeline.graph.session.problem import find_problem
-from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.engine import BaselineTask, CompileTask, NextBaselineTask, Task
 from ridgeline.tools.errors import DeviceError, InputError, ModelError, ProblemError, SandboxError
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
@@ -131,10 +133,31 @@ async def test_evaluate_tells_each_step_as_it_begins_and_what_does_not_build_is_
         "describing the reference",
         "building 3 kernels",
         f"verifying {good}",
-        "timing PyTorch in each of its configurations",
         f"timing {good} in turns with eager PyTorch",
         f"verifying {wrong}",
     ]
+
+
+async def test_evaluate_names_each_configuration_of_pytorch_that_is_timed_and_none_whose_time_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Timing(MemoryEngine):
+        """Takes long for each time but one that is stored."""
+
+        async def submit(self, task: Task[Any]) -> Any:
+            is_stored = isinstance(task, BaselineTask)
+            if is_stored or isinstance(task, NextBaselineTask):
+                await asyncio.sleep(0 if is_stored else 0.5)
+            return await super().submit(task)
+
+    monkeypatch.setattr("ridgeline.graph.library.judged_files.STORED_WITHIN_S", 0.2)
+    problem = write_problem(tmp_path / "problem")
+    (good,) = write_kernels(tmp_path, "speed 2.0")
+    steps: list[str] = []
+    judged = await aevaluate(problem, good, engine=Timing(), on_step=steps.append)
+    told = [step for step in steps if step.startswith("timing PyTorch: ")]
+    assert told == ["timing PyTorch: torch.compile, which may take half a minute or more"]
+    assert judged.speedup_vs_best == pytest.approx(1.6)
 
 
 async def test_evaluate_refuses_a_file_of_another_language(tmp_path: Path) -> None:

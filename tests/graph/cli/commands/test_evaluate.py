@@ -174,14 +174,14 @@ def test_evaluate_shows_its_steps_on_a_terminal_and_the_longest_everywhere(
 ) -> None:
     def evaluate(*_: object, on_step: Callable[[str], None], **__: object) -> None:
         on_step("describing the reference")
-        on_step(TIMING_PYTORCH)
+        on_step(f"{TIMING_PYTORCH}eager")
 
     monkeypatch.setattr("ridgeline.graph.cli.commands.evaluate.evaluate", evaluate)
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
     args = argparse.Namespace(problem="p", files=["k.cpp"], json=True, device="cpu", unsafe_no_sandbox=False)
     assert execute(args) == EXIT_OK
-    shown = f"[     0s] describing the reference\n[     0s] {TIMING_PYTORCH}\n"
-    assert capsys.readouterr() == ("", shown if is_terminal else f"ridgeline: {TIMING_PYTORCH}\n")
+    shown = f"[     0s] describing the reference\n[     0s] {TIMING_PYTORCH}eager\n"
+    assert capsys.readouterr() == ("", shown if is_terminal else f"ridgeline: {TIMING_PYTORCH}eager\n")
 
 
 @pytest.mark.parametrize("is_ignored", [True, False])
