@@ -35,17 +35,25 @@ def speedup_vs_best(evaluation: Evaluation, baselines: Baselines | None) -> floa
     return evaluation.speedup * best.median_ms / eager_ms
 
 
-def over_each(speedup: float | None, precision: str | None, entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the speedup over each baseline that ran, by name; `speedup` is over eager of the kernel's class.
+def eager_beside(precision: str | None, entries: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return eager's time among PyTorch's own times, of the eager that a kernel of this class is timed against.
 
     `precision` and `entries` are those of result.json.
     """
     times = {entry["name"]: entry["median_ms"] for entry in entries}
     with_tf32 = times.get(ReferenceMode.EAGER_TF32) if precision and PrecisionClass(precision).is_reduced else None
-    eager_ms = with_tf32 or times.get(ReferenceMode.EAGER)
+    return with_tf32 or times.get(ReferenceMode.EAGER)
+
+
+def over_each(speedup: float | None, precision: str | None, entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the speedup over each baseline that ran, by name; `speedup` is over eager of the kernel's class.
+
+    `precision` and `entries` are those of result.json.
+    """
+    eager_ms = eager_beside(precision, entries)
     if not speedup or not eager_ms:
         return {}
-    return {name: speedup * median_ms / eager_ms for name, median_ms in times.items() if median_ms}
+    return {e["name"]: speedup * e["median_ms"] / eager_ms for e in entries if e["median_ms"]}
 
 
 def without_figure(baselines: Iterable[Baseline], precision: PrecisionClass | None) -> list[str]:

@@ -155,7 +155,9 @@ def test_what_no_kernel_meets_is_told_with_its_reason(story: SimpleNamespace) ->
         {"name": "timed row_scaled", "reason": "out of range"},
     ]
     _check(line, "evaluation")
-    assert "[not_varied: mask was not tried with other values: always these; timed row_scaled skipped]" in describe(line)
+    assert "[not_varied: mask was not tried with other values: always these; timed row_scaled skipped]" in describe(
+        line
+    )
 
 
 def test_the_range_of_whole_numbers_that_trials_held_is_told(story: SimpleNamespace) -> None:

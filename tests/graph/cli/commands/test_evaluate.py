@@ -94,12 +94,31 @@ def test_evaluate_names_pytorch_s_fastest_configuration_and_its_time() -> None:
         ),
     )
     line = evaluation_line("k.cpp", evaluation(RIGHT), baselines)
-    assert ", 0.80x the fastest of PyTorch (max-autotune 0.800 ms), 1.0000 ms against" in describe(line)
+    which = "max-autotune 0.800 ms to eager's 2.000 ms, timed without the kernel"
+    assert f", 0.80x the fastest of PyTorch ({which}), 1.0000 ms against" in describe(line)
     beside = replace(baselines, entries=tuple(replace(each, was_busy=True) for each in baselines.entries))
     said = describe(evaluation_line("k.cpp", evaluation(RIGHT), beside))
-    assert "(max-autotune 0.800 ms; measured while other programs took cores)" in said
+    assert f"({which}; measured while other programs took cores)" in said
     alone = evaluation_line("k.cpp", evaluation(RIGHT), replace(baselines, entries=baselines.entries[:1]))
     assert "fastest" not in describe(alone)
+
+
+@pytest.mark.parametrize(
+    ("compiled_ms", "compiled_class", "said"),
+    [
+        (3.0, PrecisionClass.FP32, "), PyTorch's fastest, 1.0000 ms"),
+        (1.5, PrecisionClass.TF32, "), PyTorch's fastest of those as precise as fp32, 1.0000 ms"),
+        (None, PrecisionClass.FP32, "), PyTorch's other configurations failed, 1.0000 ms"),
+    ],
+)
+def test_evaluate_says_why_it_has_no_figure_over_another_configuration_than_eager(
+    compiled_ms: float | None, compiled_class: PrecisionClass, said: str
+) -> None:
+    eager = Baseline(name=ReferenceMode.EAGER, precision_class=PrecisionClass.FP32, median_ms=2.0)
+    compiled = replace(eager, name=ReferenceMode.COMPILE, precision_class=compiled_class, median_ms=compiled_ms)
+    floor = Floor(floor_ms=0.1, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0)
+    baselines = Baselines(device=DEVICE, floor=floor, entries=(eager, compiled))
+    assert said in describe(evaluation_line("k.cpp", evaluation(RIGHT), baselines))
 
 
 def test_a_verdict_of_an_earlier_version_has_no_margin_to_tell() -> None:
