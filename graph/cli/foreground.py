@@ -98,7 +98,10 @@ def run_shown(
         early = stack.enter_context(_noted_signals())
         with _resumption_told(console, search.run_dir):
             result = asyncio.run(_run(search, view, stop, early))
-        board.settle(ending(result.state, result.reason) if result else AT_ONCE, result.best if result else None)
+        if result:
+            board.settle(ending(result.state, result.reason), result.best, result.certificate_ms)
+        else:
+            board.settle(AT_ONCE)
     for line in closing_lines(result, search.budget) if result else _cut_short_lines(search.run_dir):
         _print(console, line)
     return result, stop

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.history.chosen import chosen_words
+from ridgeline.checkpoints.history.lineage import certificate_of
 from ridgeline.checkpoints.history.measured_again import measured_again_words
 from ridgeline.checkpoints.history.progress import failed_kernels, unjudged
 from ridgeline.checkpoints.result import BestKernel
@@ -42,6 +43,9 @@ class SearchResult:
     chosen: str = ""  # why another kernel, whose own timing ranks first, is not the best one
     measured_again: str = ""  # both figures, where the certificate's is outside of the search's interval
     reason: str = ""  # the stop rule that ended it, in words
+    certificate_ms: Mapping[str, float | None] = field(
+        default_factory=dict
+    )  # PyTorch's times of the best one's certificate
     report: dict[str, Any]  # the content of result.json
 
     @property
@@ -62,6 +66,7 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
     best_id = best.id if best else None
     journal = Journal(archive)
     calls, certificate = journal.totals(), archive.certificate()
+    of_best = certificate_of(archive, best_id) if best_id else None
     return SearchResult(
         run_dir=run_dir,
         state=state,
@@ -74,6 +79,7 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
         chosen=chosen_words(archive, best_id),
         measured_again=measured_again_words(archive, best_id),
         reason=archive.run().stop_reason or "",
+        certificate_ms={entry.name: entry.median_ms for entry in of_best.baselines} if of_best else {},
         rounds=int(report.get("rounds", 0)),
         best_id=best_id,
         best_source=archive.candidate(best_id).source if best_id else None,

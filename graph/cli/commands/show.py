@@ -6,7 +6,7 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from rich.text import Text
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.history.chosen import chosen_words
-from ridgeline.checkpoints.history.lineage import figures, finding
+from ridgeline.checkpoints.history.lineage import certificate_of, figures, finding
 from ridgeline.checkpoints.history.measured_again import measured_again_words
 from ridgeline.checkpoints.history.progress import unjudged
 from ridgeline.checkpoints.history.repeated_sources import repeat_words
@@ -25,6 +25,7 @@ from ridgeline.checkpoints.report.floors import below_words, floors_words
 from ridgeline.checkpoints.report.wording import (
     EAGER_TIMES,
     IDEAS_BEST,
+    OVER_BEST,
     author_words,
     ending,
     figure_words,
@@ -53,7 +54,7 @@ from ridgeline.graph.search.ideas.not_taken_up import not_taken_up
 from ridgeline.graph.session.options import RUNS
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import InputError, RunError
-from ridgeline.tools.records.baselines import Floor
+from ridgeline.tools.records.baselines import Baseline, Floor
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Profile
@@ -84,6 +85,7 @@ def execute(args: argparse.Namespace) -> int:
         best_id = shown["best"]["id"] if shown["best"] else None
         why = {"chosen": chosen_words(archive, best_id), "measured_again": measured_again_words(archive, best_id)}
         record, baselines, certificate = archive.run(), archive.baselines(), archive.certificate()
+        of_best = certificate_of(archive, best_id) if best_id else None
         told_in_vain = not_taken_up(archive)
         without_verdict = len(unjudged(archive))
         refused = Journal(archive).refused()
@@ -97,7 +99,7 @@ def execute(args: argparse.Namespace) -> int:
     _print_lines(console, [*lines, *refused_lines(refused, run)])
     is_running = state == RunState.RUNNING
     _print_winner(console, shown, run, certificate, why, is_running=is_running)
-    _print_baselines(console, shown, baselines.floor if baselines else None)
+    _print_baselines(console, shown, baselines.floor if baselines else None, of_best.baselines if of_best else ())
     _print_lines(console, round_lines(shown["rounds"]))
     _print_ideas(console, shown, is_running=is_running)
     _print_lines(console, told_in_vain)
@@ -252,20 +254,33 @@ def _print_winner(
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _print_baselines(console: Console, shown: dict[str, Any], floor: Floor | None) -> None:
-    times = [
-        f"{mode_words(b['name'])} {b['median_ms']:.3f} ms{in_brackets(baseline_note(b))}"
-        for b in shown["baselines"]
-        if b["median_ms"] is not None
-    ]
+def _print_baselines(
+    console: Console, shown: dict[str, Any], floor: Floor | None, again: Sequence[Baseline] = ()
+) -> None:
+    """Print PyTorch's own times, also those of the best kernel's certificate (`again`), on which its ratios rest."""
+    times = _baseline_words(shown["baselines"])
     both = (floor.floor_ms, floor.compute_floor_ms) if floor else None
     floors = f"; {floors_words(*both)}" if both else ""
-    console.print(f"PyTorch by itself: {', '.join(times) or 'not measured'}{floors}", markup=False, soft_wrap=True)
+    when = ", in the search" if again else ""
+    console.print(f"PyTorch by itself{when}: {times or 'not measured'}{floors}", markup=False, soft_wrap=True)
+    if again:
+        measured = _baseline_words([entry.to_json() for entry in again])
+        console.print(f"PyTorch by itself, for the certificate: {measured}", markup=False, soft_wrap=True)
+        console.print(f"  Over its best configuration: {OVER_BEST}.", markup=False, soft_wrap=True)
     best_ms = shown["best"]["median_ms"] if shown["best"] else None
     if both and (below := below_words(best_ms, *both)):
         console.print(f"  {below}", markup=False, soft_wrap=True)
     if times and shown["best"]:
         console.print(f"  {EAGER_TIMES}", markup=False, soft_wrap=True)
+
+
+def _baseline_words(entries: Iterable[Mapping[str, Any]]) -> str:
+    """Return PyTorch's times in one line, those of result.json or of certificate.json."""
+    return ", ".join(
+        f"{mode_words(b['name'])} {b['median_ms']:.3f} ms{in_brackets(baseline_note(b))}"
+        for b in entries
+        if b["median_ms"] is not None
+    )
 
 
 def _print_ideas(console: Console, shown: dict[str, Any], *, is_running: bool) -> None:

@@ -44,6 +44,9 @@ class Board:
     phase: str = "measuring the reference"
     baselines_ms: dict[str, float | None] = field(default_factory=dict)
     baselines_stored: dict[str, str] = field(default_factory=dict)  # when those kept from earlier were measured
+    are_certificates: bool = (
+        False  # PyTorch's times are those of the certificate, on which the best kernel's ratios rest
+    )
     floor_ms: float | None = None  # of memory
     compute_floor_ms: float = 0.0
     round: int = 0
@@ -130,12 +133,16 @@ class Board:
         asking = [(branch.since, name) for name, branch in self.branches.items() if branch.stage == "benchmark"]
         return min(asking)[1] if asking else None
 
-    def settle(self, words: str, best: BestKernel | None = None) -> None:
-        """Show how a search ended, also one that was asked to stop."""
+    def settle(
+        self, words: str, best: BestKernel | None = None, again_ms: Mapping[str, float | None] | None = None
+    ) -> None:
+        """Show how a search ended, also one that was asked to stop; `again_ms` has PyTorch's times of a certificate."""
         self.phase, self.stopping, self.ends_at, self.is_over = words, "", None, True
         if best and best.speedup is not None:
             self.set_best(best.id, best.speedup, best.speedup_ci95, best.median_ms)
             self.fastest = None  # the end says why another figure does not count
+        if again_ms:
+            self.baselines_ms, self.baselines_stored, self.are_certificates = dict(again_ms), {}, True
 
     def best_of_torch(self) -> tuple[str, float] | None:
         """Return the name and milliseconds of the fastest baseline that ran."""

@@ -19,7 +19,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.history.lineage import figures
 from ridgeline.checkpoints.report.outputs import write_run_outputs
-from ridgeline.checkpoints.report.wording import EAGER_TIMES, IDEAS_BEST, ending, figure_words
+from ridgeline.checkpoints.report.wording import EAGER_TIMES, IDEAS_BEST, OVER_BEST, ending, figure_words
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.cli import main
@@ -53,8 +53,12 @@ async def test_show_tells_the_winner_and_its_path_first(
     assert lines[1] == f"winner:  {best['id']}: {best['idea']}"
     assert f"{best['speedup']:.2f}x (95 %" in lines[2] and "as fast as eager PyTorch" in lines[2]
     assert f"         certified; source {run_dir / 'best.cpp'}" in lines
-    at = next(number for number, line in enumerate(lines) if line.startswith("PyTorch by itself: eager 10.000 ms"))
-    assert lines[at + 1] == f"  {EAGER_TIMES}", "the terminal wraps a line, not the command"
+    at = next(
+        number for number, line in enumerate(lines) if line.startswith("PyTorch by itself, in the search: eager 10")
+    )
+    assert lines[at + 1] == "PyTorch by itself, for the certificate: eager 10.000 ms, torch.compile 8.000 ms"
+    assert lines[at + 2] == f"  Over its best configuration: {OVER_BEST}."
+    assert lines[at + 3] == f"  {EAGER_TIMES}", "the terminal wraps a line, not the command"
     at = next(number for number, line in enumerate(lines) if line.startswith("lineage of the best"))
     assert lines[at].endswith("each with its figure in the search:")
     found = search.archive.own_evaluation(best["id"])
@@ -62,6 +66,7 @@ async def test_show_tells_the_winner_and_its_path_first(
     figure = ratio_words(found.speedup, found.speedup_interval, unit="eager")
     assert lines[at + 1].startswith(f"  {best['id']:<16} {figure}, {found.timing.median_ms:.4f} ms: {best['idea']}")
     page = (run_dir / "report.html").read_text()
+    assert "PyTorch's lines are at its times in the search; those of the certificate" in page
     assert EAGER_TIMES in page and "The medians here are the certificate&#39;s" in page
 
 
@@ -138,7 +143,7 @@ async def test_show_and_the_report_tell_a_stored_time_of_pytorch(
     search.archive.save_baselines(replace(baselines, entries=entries))
     told = "(stored, measured on 2026-05-04 10:12)"
     text = shown(search, capsys, monkeypatch, 80)
-    assert f"PyTorch by itself: eager 10.000 ms {told}, torch.compile 8.000 ms; memory" in text
+    assert f"PyTorch by itself, in the search: eager 10.000 ms {told}, torch.compile 8.000 ms; memory" in text
     search.archive.forget_winner()  # whose certificate measured all of PyTorch's times again
     write_run_outputs(search.archive.path.parent, search.archive)
     assert told in (search.archive.path.parent / "report.html").read_text()

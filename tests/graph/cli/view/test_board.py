@@ -213,8 +213,10 @@ def test_a_search_that_ended_shows_the_kernel_that_it_chose_and_notes_are_no_war
         speedup_ci95=[1.9, 2.1], speedup_vs_best=2.0, baselines_failed=[], speedup_vs_seed=None,
         speedup_vs_seed_ci95=None, median_ms=5.0, reference_ms=10.0, precision_class="fp32", labels=[],
     )  # fmt: skip
-    board.settle("finished", best)
+    board.settle("finished", best, {"eager": 8.0, "compile": 6.0})
     text = "\n".join(drawn(board, width=100))
+    assert "eager 8.000 ms, torch.compile 6.000 ms (by itself again, for the certificate)" in text
+    assert "2.00x eager (1.90 to 2.10), 1.50x torch.compile" in text
     assert "2.00x eager (1.90 to 2.10)" in text and "r1i1v0a0" in text and "ranks behind" not in text
     assert re.search(r"note +nothing is certified", text) and "warning" not in text
     assert plain_line({"event": "note", "message": "nothing is certified"}, board) == "note: nothing is certified"
