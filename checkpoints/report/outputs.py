@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,6 @@ from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.result import BestKernel, build_result, choose_best
 from ridgeline.checkpoints.storage.own_files import replace_file
 from ridgeline.checkpoints.storage.strict_json import finite, pretty
-
-LIVE_PAGE = "ridgeline show RUN --web"
 
 
 def write_run_outputs(run_dir: Path, archive: Archive, *, state: str | None = None) -> dict[str, Any]:
@@ -40,7 +39,7 @@ def write_run_outputs(run_dir: Path, archive: Archive, *, state: str | None = No
 
 
 def renew_report(run_dir: Path, archive: Archive) -> None:
-    """Write the report of a search that goes on anew where an earlier session left one, which says how that ended.
+    """Write the report of a search that goes on anew where an earlier session left one, with a notice that it is of now.
 
     Raises:
         StorageError: the folder cannot be written.
@@ -48,5 +47,9 @@ def renew_report(run_dir: Path, archive: Archive) -> None:
     if not (run_dir / "report.html").is_file():
         return
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    words = f"went on at {at}: this page is of then; {LIVE_PAGE} shows it as it is"
-    replace_file(run_dir / "report.html", render_report(archive, build_result(archive), state_words=words))
+    notice = (
+        f"The search goes on, and this page is of {at}: what was found since is missing. It is written anew as each round "
+        f"ends; ridgeline show {shlex.quote(str(run_dir.absolute()))} --web shows the search as it is."
+    )
+    page = render_report(archive, build_result(archive), state_words="still running", notice=notice)
+    replace_file(run_dir / "report.html", page)

@@ -72,14 +72,21 @@ from ridgeline.tools.wording import baseline_note
 
 
 def render_report(
-    archive: Archive, result: dict[str, Any], *, state_words: str, version: str = "", now: Progress | None = None
+    archive: Archive,
+    result: dict[str, Any],
+    *,
+    state_words: str,
+    version: str = "",
+    now: Progress | None = None,
+    notice: str = "",
 ) -> str:
     """Return the page for a search whose result.json is `result`; `state_words` say how it ended, or that it runs.
 
     `version` of a page that is served and asks its server for what is new (templates/live.js); "" of a file. `now` of a
-    search that runs says how far it has come.
+    search that runs says how far it has come. `notice` stands above all else.
     """
-    context = _context(archive, result) | {"state_words": state_words, "version": version, "progress": now}
+    context = _context(archive, result)
+    context |= {"state_words": state_words, "version": version, "progress": now, "notice": notice}
     return page_environment().get_template("report.html.j2").render(context)
 
 

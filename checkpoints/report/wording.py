@@ -140,9 +140,17 @@ def doubt(speedup: float | None, interval: Sequence[float] | None, *, certified:
 
 
 def why_uncertified(
-    best: BestKernel, state: str, failures: Mapping[str, str], *, replay: Mapping[str, Any] | None = None
+    best: BestKernel,
+    state: str,
+    failures: Mapping[str, str],
+    *,
+    replay: Mapping[str, Any] | None = None,
+    is_certifying: bool = False,
 ) -> str:
-    """Return why the best kernel has no certificate; `failures` are of the kernels whose certification was tried."""
+    """Return why the best kernel has no certificate; `failures` are of the kernels whose certification was tried.
+
+    `is_certifying`: of a search that runs, the rounds are over.
+    """
     if best.id in failures:
         return failures[best.id]
     if replay and replay["times"]:
@@ -150,6 +158,8 @@ def why_uncertified(
     if best.speedup is not None and best.speedup <= 1:
         is_shown = not (best.speedup_ci95 and is_open(best.speedup_ci95))
         return "it is not faster than eager PyTorch" if is_shown else "no difference from eager PyTorch is shown"
+    if state == RunState.RUNNING and is_certifying:
+        return "its certificate is not done yet"
     if state == RunState.RUNNING:
         return "the search goes on; kernels are certified when its rounds are over"
     if state in RESUMABLE:

@@ -207,11 +207,12 @@ def winner_lines(
     measured_again: str = "",
     failures: Mapping[str, str] | None = None,
     replay: Mapping[str, Any] | None = None,
+    is_certifying: bool = False,
 ) -> list[str]:
     """Return the lines on a run's best kernel: its speedups, why it is not certified, and where its files lie.
 
     `chosen` says over which kernel it was chosen, `measured_again` how far its certificate is from the search; `failures`
-    are of the kernels whose certification was tried, `replay` is result.json's.
+    are of the kernels whose certification was tried, `replay` is result.json's. `is_certifying`: the rounds are over.
     """
     failed = failures or {}
     others = others_tried(best.id if best else None, failed)
@@ -229,7 +230,7 @@ def winner_lines(
     lines.append(f"{times}, {best.precision_class}{_labels(best, is_replayed=is_replayed)}")
     lines += [words for words in (chosen, measured_again) if words]
     if not certified and not is_replayed:
-        lines.append(f"not certified: {why_uncertified(best, state, failed)}")
+        lines.append(f"not certified: {why_uncertified(best, state, failed, is_certifying=is_certifying)}")
     lines += tried
     where = source_path or "is written when the search ends"
     lines.append(f"{'certified; ' if certified else ''}source {where}")

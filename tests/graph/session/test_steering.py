@@ -180,16 +180,21 @@ async def test_what_cannot_be_told_is_one_line(tmp_path: Path, capsys: pytest.Ca
 
 async def test_the_report_of_an_earlier_session_does_not_say_stopped_while_the_search_goes_on(tmp_path: Path) -> None:
     await stopped_after_one_round(tmp_path)
-    report, seen = tmp_path / "run" / "report.html", list[str]()
+    report, seen, after = tmp_path / "run" / "report.html", list[str](), list[str]()
     assert "stopped, and can be resumed" in report.read_text()
 
     def on_event(event: Any) -> None:
         seen.append(report.read_text() if event["event"] == "round_started" else "")
+        after.append(report.read_text() if event["event"] == "certification" else "")
 
     await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()], on_event=on_event)
     while_it_ran = next(filter(None, seen))
-    assert "stopped, and can be resumed" not in while_it_ran and "went on at 20" in while_it_ran
-    assert "went on at" not in report.read_text()
+    assert "stopped, and can be resumed" not in while_it_ran and "r2i0v0" not in while_it_ran
+    notice = '<p class="notice" role="status">The search goes on, and this page is of 20'
+    assert notice in while_it_ran and f"ridgeline show {tmp_path / 'run'} --web" in while_it_ran
+    certifying = next(filter(None, after))
+    assert notice in certifying and "r2i0v0" in certifying, "it is written anew as each round ends"
+    assert "The search goes on" not in report.read_text()
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from ridgeline.checkpoints.history.lineage import figures
 from ridgeline.checkpoints.report.outputs import write_run_outputs
 from ridgeline.checkpoints.report.wording import EAGER_TIMES, IDEAS_BEST, OVER_BEST, ending, figure_words
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.cli import main
 from ridgeline.graph.cli.commands.show import execute
@@ -91,6 +92,20 @@ async def test_show_says_which_error_ended_a_search_until_it_goes_on(
     assert "ended by" not in capsys.readouterr().out
     with Archive.open_read_only(asked.run_dir) as archive:
         assert archive.run().ended_by == ""
+
+
+async def test_show_of_a_search_that_certifies_does_not_say_that_its_rounds_go_on(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await search.run(search.context(rounds=1))
+    search.archive.forget_winner()
+    search.archive.save_run(RunRecord(state=RunState.RUNNING, stop_reason="1 round done"))
+    with lock_run(search.archive.path.parent):
+        text = shown(search, capsys, monkeypatch, 80)
+        assert "its rounds are over (1 round done)" in text and "not certified: its certificate is not done yet" in text
+        search.archive.save_run(RunRecord(stop_reason=""))
+        text = shown(search, capsys, monkeypatch, 80)
+        assert "not certified: the search goes on; kernels are certified when its rounds are over" in text
 
 
 async def test_show_has_the_figures_of_each_kernel_that_it_lists(
