@@ -13,6 +13,7 @@ from ridgeline.checkpoints.calls.journal import Call, Journal
 from ridgeline.checkpoints.storage.errors import damaged
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.keys import CallId
+from ridgeline.tools.records.vocabulary import SEARCHED
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,7 +65,7 @@ def spending(archive: Archive) -> Spending:
     for entry in archive.ledger_entries():
         candidate_id = str(entry["entry_id"]).partition(":")[0]
         own = by_idea.get(owners.get(candidate_id) or "")
-        if own is not None and entry["what"] != "compare":
+        if own is not None and entry["what"] in SEARCHED:
             own.judged_s += entry["wall_s"]
     return Spending(by_idea=by_idea, by_candidate=dict(by_candidate))
 

@@ -30,7 +30,7 @@ from ridgeline.tools.records.error_map import FIGURE_WORDS
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import OwnWork, Timing, Verdict
-from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.records.vocabulary import Label, Status
 from ridgeline.tools.wording import counted, in_users_words, margin_words, ratio_words, whole_numbers_words
 
 Row = tuple[str, str]
@@ -91,7 +91,7 @@ def _checks(certificate: StoredCertificate) -> Iterator[Row]:
     sanitizer = certificate.sanitizer or Sanitized()
     said = f"skipped: {sanitizer.skipped}" if sanitizer.skipped else _verdict(sanitizer.verdict)
     yield f"{step_words('sanitize')} ({', '.join((sanitizer.build or 'none').split(','))})", said
-    yield f"{step_words('time')} in new processes", "; ".join(map(_timing, certificate.timings))
+    yield f"{step_words('time')} in new processes", _timings(certificate.timings)
     yield "floor", _floor(certificate)
     yield step_words("audit"), _audit(certificate.audit)
     yield step_words("own_work"), _own_work(certificate.own_work)
@@ -123,6 +123,16 @@ def _margin(verdict: Verdict) -> str:
         return ""
     words = margin_words(verdict.margin, trial.name, FIGURE_WORDS[trial.nearest.measure])
     return f", {words} under {counted(verdict.draws, 'secret')}" if words else ""
+
+
+def _timings(timings: Sequence[Timing]) -> str:
+    """Return each of several timings, and how far their speedups lie apart."""
+    each = "; ".join(map(_timing, timings))
+    speedups = [timing.speedup for timing in timings if timing.speedup]
+    if len(speedups) < 2:
+        return each
+    busy = " on a machine that other programs used" if any(Label.BUSY_MACHINE in t.labels for t in timings) else ""
+    return f"{each}; the highest speedup is {max(speedups) / min(speedups):.2f}x the lowest{busy}"
 
 
 def _timing(timing: Timing) -> str:
@@ -195,11 +205,13 @@ def _selection(certificate: StoredCertificate) -> Iterator[Row]:
     leaders = certificate.selection
     if leaders:
         yield "rule", f"{RANKING} {COMPARED}"
+    first = next((each.candidate_id for each in leaders if each.ratio_ci95 is None), "the search's first")
     for leader in leaders if len(leaders) > 1 else ():
         interval = leader.ratio_ci95
-        against = f"{leader.ratio:.3f}x the search's first ({interval[0]:.3f} to {interval[1]:.3f})" if interval else ""
+        in_turns = f"in turns with {first} {leader.ratio:.3f}x as fast"
+        against = f"{in_turns} ({interval[0]:.3f} to {interval[1]:.3f})" if interval else "first there by its interval"
         in_search = ratio_words(leader.speedup, leader.speedup_ci95)
-        yield leader.candidate_id, f"{in_search} in the search; {against or 'its first'}"
+        yield leader.candidate_id, f"{in_search} in the search; {against}"
 
 
 _LIMITS: Mapping[str, str] = {
@@ -207,6 +219,8 @@ _LIMITS: Mapping[str, str] = {
     Status.WRONG: "a limit: made for the shape of the search, other results here",
     Status.COMPILE_ERROR: "a limit: made for the shape of the search, does not build here",
     Status.REFUSED: "a limit: made for the shape of the search, does not build here",
+    Status.RUNTIME_ERROR: "a limit: made for the shape of the search, breaks off here",
+    Status.TIMEOUT: "a limit: made for the shape of the search, does not end in time here",
 }
 """Words for how a kernel ended at a shape that it was not asked for: to serve one shape alone is no fault.
 
@@ -221,8 +235,8 @@ def _shapes(found: TriedShapes | None) -> Iterator[Row]:
         yield "none", found.skipped
     for shape in found.shapes:
         sizes = ", ".join(f"{name} = {value}" for name, value in shape.sizes.items())
-        limit = _LIMITS.get(shape.status, "a limit: it does not serve this shape")
-        why = shape.reason if shape.status in (Status.COMPILE_ERROR, Status.REFUSED) else ""
+        limit = _LIMITS.get(shape.status, "a limit: made for the shape of the search, does not pass here")
+        why = "" if shape.status in (Status.OK, Status.WRONG) else in_users_words(shape.reason)
         yield sizes, f"{limit}{f' ({why})' if why else ''}"
 
 

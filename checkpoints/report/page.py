@@ -198,6 +198,7 @@ def _about_best(
         "label_words": labels_in_words(best.labels) if best else "",
         "baselines": _baseline_rows(best, again or result["baselines"]),
         "is_measured_again": bool(again),
+        "time_words": _time_words(result, certificate),
         "chart": Markup(trajectory_chart(records, certified)),
         "roofline": Markup(chart),
         "ceilings": ceilings,
@@ -253,6 +254,20 @@ def _baseline_rows(best: BestKernel | None, entries: list[dict[str, Any]]) -> li
         | {"stored": baseline_note(entry)}
         for entry in entries
     ]
+
+
+def _time_words(result: dict[str, Any], certificate: StoredCertificate | None) -> str:
+    """Return what took the time of a search beside its rounds; "" where these took all of it, as far as seconds tell."""
+    in_rounds_s = sum(entry["wall_s"] or 0.0 for entry in result["history"])
+    certified_s = sum(certificate.seconds.values()) if certificate else 0.0
+    left_s = (result["wall_s"] or 0.0) - in_rounds_s - certified_s
+    if not result["history"] or left_s + certified_s < 1:
+        return ""
+    own = f", the certificate's steps {seconds_text(certified_s)}" if certified_s else ""
+    return (
+        f"Of {seconds_text(result['wall_s'])} in all the rounds took {seconds_text(in_rounds_s)}, the first with what came "
+        f"before it{own}; PyTorch's configurations, the best kernels in turns and tries at a certificate took the rest."
+    )
 
 
 def _environment_rows(run: RunRecord, result: dict[str, Any]) -> list[tuple[str, str]]:

@@ -33,6 +33,7 @@ def spent(archive: Archive, story: SimpleNamespace) -> Archive:
     archive.charge("r1i0v0a0:search", cpu_s=2.0, wall_s=3.0, what="search")
     archive.charge("r1i0v0a0t1:tune", cpu_s=1.0, wall_s=1.5, what="tune")
     archive.charge("r1i0v0a0:r1i1v0a0:compare", cpu_s=9.0, wall_s=9.0, what="compare")
+    archive.charge("r1i0v0a0:certify:build", cpu_s=9.0, wall_s=9.0, what="certify")
     archive.charge("baseline", cpu_s=9.0, wall_s=9.0, what="baseline")
     return archive
 

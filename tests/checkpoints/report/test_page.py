@@ -216,8 +216,18 @@ def test_a_shape_that_a_kernel_was_not_made_for_is_told_as_a_limit_and_not_as_wr
         "ROWS = 1024: right there too",
         "ROWS = 8: a limit: made for the shape of the search, other results here",
         "COLS = 767: a limit: made for the shape of the search, does not build here (needs multiples)",
-        "COLS = 9: a limit: it does not serve this shape",
+        "COLS = 9: a limit: made for the shape of the search, breaks off here (crashed)",
     ]
+
+
+def test_the_rounds_tell_what_took_the_rest_of_the_time(filled: Archive) -> None:
+    in_rounds_s = sum(entry["wall_s"] or 0.0 for entry in build_result(filled)["history"])
+    filled.save_run(RunRecord(wall_s=in_rounds_s + 100.0))
+    _certify(filled, seconds={"time": 40.0})
+    assert "the first with what came before it, the certificate&#39;s steps 40 s; PyTorch&#39;s" in _render(filled)
+    filled.save_run(RunRecord(wall_s=in_rounds_s))
+    _certify(filled, seconds={})
+    assert "with what came before it" not in _render(filled)
 
 
 def test_environment_tells_strategy_and_tier_and_an_older_archive_lacks_them(filled: Archive) -> None:
