@@ -28,6 +28,7 @@ from ridgeline.graph.offline.convolution.cpu.composer import ConvolutionCpu
 from ridgeline.graph.offline.convolution.cuda.composer import ConvolutionCuda
 from ridgeline.graph.offline.matmul.cpu.composer import MatmulCpu
 from ridgeline.graph.offline.matmul.cuda.composer import MatmulCuda
+from ridgeline.graph.offline.program.graph import FAMILY_OPERATIONS
 from ridgeline.graph.offline.program.ir import NotCovered, NotOfFamily
 from ridgeline.graph.offline.proposals import propose_ideas
 from ridgeline.graph.offline.rowwise.cpu.composer import RowwiseCpu
@@ -107,7 +108,14 @@ def composer_for(subject: Subject) -> Composer:
         except NotCovered as outside:
             refusals[family] = outside
     near = {family: why for family, why in refusals.items() if not isinstance(why, NotOfFamily)} or refusals
+    near = {family: why for family, why in near.items() if not _is_of_another(why)} or near
     raise _uncovered(subject.problem_name, "; ".join(f"{_as_said(why)} ({family})" for family, why in near.items()))
+
+
+def _is_of_another(why: NotCovered) -> bool:
+    """Say whether all that a family refuses is an operation that another one is named for, which says more of it."""
+    operation = _OPERATION.fullmatch(str(why))
+    return bool(operation and operation[1] in FAMILY_OPERATIONS)
 
 
 def _as_said(why: NotCovered) -> str:

@@ -15,6 +15,8 @@ Node = dict[str, Any]
 Shape = tuple[int, ...]
 
 RESHAPES = ("view", "reshape", "_unsafe_view")
+FAMILY_OPERATIONS = ("convolution", "mm", "bmm", "addmm", "baddbmm")
+"""Operations that other families than the row-wise one are named for."""
 VIEWS = (*RESHAPES, "unsqueeze", "squeeze", "expand", "permute", "transpose", "t", "slice", "select")
 
 

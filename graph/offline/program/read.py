@@ -14,6 +14,7 @@ from typing import Any
 from ridgeline.graph.offline.program import layout
 from ridgeline.graph.offline.program.elementwise import as_bool, rule_for
 from ridgeline.graph.offline.program.graph import (
+    FAMILY_OPERATIONS,
     VIEWS,
     Graph,
     Node,
@@ -23,7 +24,7 @@ from ridgeline.graph.offline.program.graph import (
     is_contiguous_argument,
     number,
 )
-from ridgeline.graph.offline.program.grid import grid_of, is_reducing
+from ridgeline.graph.offline.program.grid import NORMS, REDUCING, grid_of, is_reducing
 from ridgeline.graph.offline.program.ir import Builder, Load, NotCovered, Output, RowProgram, Space, Value
 from ridgeline.graph.offline.program.layout import NodeView
 from ridgeline.graph.offline.program.reductions import COMPOSED, normalized
@@ -34,6 +35,7 @@ from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 SUPPORTED_DTYPES = ("float32", "float16", "bfloat16", "bool", "int64", "int32", "uint8")
 SPLITS = ("split_with_sizes", "split")
+CONSTANTS = ("zeros_like", "ones_like", "zeros", "ones")
 FILLS = {"full": 1, "full_like": 1, "scalar_tensor": 0}
 
 
@@ -44,6 +46,13 @@ def read_program(description: Description) -> RowProgram:
         NotCovered: an operation or a layout is outside the family.
     """
     return Reader.of(graph_of(description), description).program()
+
+
+def _unknown_operation(graph: Graph) -> str:
+    """Return the first operation of a graph that no family knows, "" where there is none."""
+    known = {*FILLS, *CONSTANTS, *SPLITS, *VIEWS, *COMPOSED, *NORMS, *REDUCING, *FAMILY_OPERATIONS, "getitem"}
+    operations = (str(node["op"]) for node in graph["nodes"] if str(node["op"]).startswith("aten."))
+    return next((op for op in operations if base_name(op) not in known and rule_for(base_name(op)) is None), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +85,12 @@ class Reader:
         if len(results) != len(graph["outputs"]):
             raise NotCovered("outputs that are not tensors")
         if builder is None:
-            rows, cols = grid_of(nodes, graph["outputs"])
+            try:
+                rows, cols = grid_of(nodes, graph["outputs"])
+            except NotCovered:
+                if unknown := _unknown_operation(graph):  # says more than how the reductions around it differ
+                    raise NotCovered(unknown) from None
+                raise
             builder = Builder(rows=rows, cols=cols)
         return cls(nodes, graph["outputs"], arguments, results, builder)
 
@@ -216,7 +230,7 @@ class Reader:
             return self._constant(node)
         if operation in FILLS:
             return self.builder.literal(number(node["args"][FILLS[operation]]))
-        if operation in ("zeros_like", "ones_like", "zeros", "ones"):
+        if operation in CONSTANTS:
             return self.builder.literal(float(operation.startswith("ones")))
         if operation == "getitem":
             return normalized(self, self.nodes[node["args"][0]["node"]])[int(node["args"][1])]

@@ -188,6 +188,13 @@ def test_refusal_names_operations_plainly_and_no_family_of_which_there_is_nothin
     assert "convolution)" not in str(caught.value)
 
 
+def test_refusal_names_what_a_family_lacks_and_not_that_another_one_is_named_for_it(references, convolutions):
+    with pytest.raises(ModelError, match=r"not covered: the operation topk \(row-wise\)\."):
+        propose(references["top"])
+    with pytest.raises(ModelError, match=r"not covered: a convolution of 2 groups \(convolution\)\."):
+        propose(convolutions["grouped"])
+
+
 @pytest.mark.parametrize("device", [CPU, HOPPER])
 def test_interface_torch_is_not_covered(quickstart, device):
     subject = dataclasses.replace(subject_of(quickstart, device), interface=Interface.TORCH)

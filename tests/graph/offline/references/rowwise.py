@@ -141,6 +141,10 @@ REFUSED = {
         type("Sorted", (nn.Module,), {"forward": lambda self, x: torch.sort(x)[0]})(),
         lambda: [torch.randn(4, 8)],
     ),
+    "top": (
+        type("Top", (nn.Module,), {"forward": lambda self, x: torch.topk(x.softmax(-1), 3)[0].softmax(-1)})(),
+        lambda: [torch.randn(4, 8)],
+    ),
     "columns": (
         type("Columns", (nn.Module,), {"forward": lambda self, x: x / x.sum(0)})(),
         lambda: [torch.randn(4, 8)],
