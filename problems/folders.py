@@ -12,4 +12,4 @@ def why_refused(folder: Path) -> str:
     if os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK):
         return ""
     why = "cannot be written" if os.path.isdir(there) else "is no folder"
-    return why if there == folder else f"cannot be made, because {there} {why}"
+    return why if there == folder else f"cannot be made, because {there.absolute()} {why}"

@@ -35,7 +35,7 @@ def test_a_folder_in_which_no_new_search_can_begin_is_refused(tmp_path: Path) ->
 def test_a_folder_that_may_not_be_written_is_refused_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("os.access", lambda place, _mode: Path(place) != tmp_path)  # root may write anywhere
+    monkeypatch.setattr("os.access", lambda place, _mode: Path(place).absolute() != tmp_path)  # root may write anywhere
     run = tmp_path / "new" / "run"
     with worded_for_command_line(is_so=True):
         said = f"{run}: cannot be made, because {tmp_path} cannot be written; choose another --run-dir"
@@ -43,4 +43,8 @@ def test_a_folder_that_may_not_be_written_is_refused_before_anything_is_made(
             check_vacant(run)
         with pytest.raises(StorageError, match=f"^{tmp_path}: cannot be written; choose another --run-dir$"):
             check_vacant(tmp_path)
+        monkeypatch.chdir(tmp_path)
+        said = f"runs/one: cannot be made, because {tmp_path} cannot be written; choose another --run-dir"
+        with pytest.raises(StorageError, match=f"^{re.escape(said)}$"):
+            check_vacant(Path("runs/one"))
     assert not list(tmp_path.iterdir())
