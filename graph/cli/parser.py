@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from ridgeline.graph.cli.values import EMPTY
 from ridgeline.tools.wording import did_you_mean
 
 
@@ -48,8 +49,17 @@ class Parser(argparse.ArgumentParser):
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> object:
         """Return an option's value; of `--option=--` argparse makes an empty list."""
         if action.option_strings and arg_strings == ["--"]:
-            raise argparse.ArgumentError(action, "is empty; give it a value or leave it out")
+            raise argparse.ArgumentError(action, EMPTY)
         return super()._get_values(action, arg_strings)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> object:
+        """Return one word's value; an empty one that cannot be left out either is refused as such."""
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            if action.required and error.message == EMPTY:
+                raise argparse.ArgumentError(action, "is empty; it needs a value") from None
+            raise
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""

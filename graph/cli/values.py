@@ -7,11 +7,13 @@ import contextlib
 
 from ridgeline.problems.limits import MOST
 
+EMPTY = "is empty; give it a value or leave it out"
+
 
 def word(text: str) -> str:
     """Return a word that is not empty."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("is empty; give it a value or leave it out")
+        raise argparse.ArgumentTypeError(EMPTY)
     return text
 
 

@@ -90,6 +90,13 @@ def test_an_empty_word_is_a_mistake(command: str) -> None:
                 make_parser().parse_args([command, *words])
 
 
+def test_an_empty_word_that_is_needed_is_not_told_to_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in ((["idea", "run", ""], "is empty; it needs a value"), (["show", ""], "or leave it out")):
+        with pytest.raises(SystemExit):
+            make_parser().parse_args(words)
+        assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["rounds", "ideas", "implementations", "repairs", "tune_trials"])
 def test_a_setting_has_the_range_of_a_problem_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     schema = SearchSettings.model_json_schema()["properties"][name]
