@@ -33,13 +33,16 @@ def execute(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace, run: Path) -> None:
     with mailbox_to_read(run) as mailbox:
-        waiting = mailbox.waiting()
+        waiting, is_asked = mailbox.waiting(), mailbox.is_asked
     if args.json:
         _print(json.dumps([_entry(request) for request in waiting], indent=2))
         return
     for request in waiting:
         refused = f"  refused: {request.refused}" if request.refused else ""
         _print(f"{request.id}  {request.purpose}  {request.model}  asked {request.asked_at}{refused}")
+    if not is_asked and not waiting:
+        _print("no request waits: this search has no mailbox (ridgeline run --model mailbox begins one that has)")
+        return
     where = f" in {mailbox.path}; ridgeline mailbox show {run} ID prints one" if waiting else ""
     _print(f"{counted(len(waiting), 'request')} waiting{where}")
 

@@ -13,6 +13,7 @@ from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.graph.models.mailbox.answers import MailboxAnswer, RefusedAnswer, read_answer, read_value
 from ridgeline.graph.models.mailbox.folder import Drop, Folder
+from ridgeline.graph.models.mailbox.model import is_mailbox
 from ridgeline.graph.models.prices import is_batch
 from ridgeline.graph.models.requests import Reply, Usage
 from ridgeline.graph.models.waiting_request import WaitingRequest, seconds_since, stem_of, stored_request
@@ -52,6 +53,12 @@ class Mailbox:
         self._strange: set[Drop] = set()  # states of those that are named after no request yet
         self._refusals: Counter[str] = Counter()  # put beside a request's answers; "": beside strange ones
         self._lock = threading.RLock()
+
+    @property
+    def is_asked(self) -> bool:
+        """Say whether the search has a mailbox among its models, or had one in an earlier session."""
+        models = self._journal.archive.run().models
+        return models is None or any(map(is_mailbox, models)) or self.path.exists()
 
     @property
     def path(self) -> Path:

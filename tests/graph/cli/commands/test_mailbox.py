@@ -37,6 +37,16 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
+def test_the_list_of_a_run_without_a_mailbox_says_that_it_has_none(tmp_path: Path) -> None:
+    with Archive.open(tmp_path / "run" / "archive.sqlite") as archive:
+        record = RunRecord(graph_version=GRAPH_VERSION, state=RunState.FINISHED, problem={"name": "toy"}, settings={})
+        archive.save_run(record)
+        archive.save_run(RunRecord(models=("offline",)))
+    told = ridgeline("mailbox", "list", str(tmp_path / "run")).stdout
+    assert told == "no request waits: this search has no mailbox (ridgeline run --model mailbox begins one that has)\n"
+    assert ridgeline("mailbox", "list", str(tmp_path / "run"), "--json").stdout == "[]\n"
+
+
 def test_requests_are_listed_shown_and_answered(run: Path, tmp_path: Path) -> None:
     listed = json.loads(ridgeline("mailbox", "list", str(run), "--json").stdout)
     assert [entry["id"] for entry in listed] == [ID, "r1i1v0a0:write"]
