@@ -16,6 +16,8 @@ from pathlib import Path
 from rich.table import Table
 
 from ridgeline.graph.cli.console import make_console
+from ridgeline.graph.session.options import RUNS
+from ridgeline.problems.folders import why_refused
 from ridgeline.tools.build.cache import MAKE_ROOM, remedy_for_cache
 from ridgeline.tools.build.toolchain import installed_version, toolchain_for
 from ridgeline.tools.errors import DeviceError, RidgelineError
@@ -218,6 +220,14 @@ def _folders() -> Iterator[Check]:
         is_fine=not why,
         detail=f"{home}: {why}; a search keeps no kernels there" if why else str(home),
         remedy=remedy_for(why, "set RIDGELINE_HOME to a folder of yours") if why else "",
+        is_needed=False,
+    )
+    why = why_refused(RUNS.absolute())
+    yield Check(
+        item="runs",
+        is_fine=not why,
+        detail=f"{RUNS.absolute()}{f': {why}' if why else ', below the current folder'}",
+        remedy=remedy_for(why, "change to a folder of yours, or name one with --run-dir") if why else "",
         is_needed=False,
     )
     yield _cache(cache)

@@ -11,7 +11,7 @@ import pytest
 from tests.environments import ROOT
 from tests.graph.cli.command_line import ridgeline, ridgeline_anew
 
-from ridgeline.graph.cli.commands.doctor import _python_inside, _tools_inside
+from ridgeline.graph.cli.commands.doctor import _folders, _python_inside, _tools_inside
 from ridgeline.tools.sandbox.sandbox import Tier
 
 
@@ -67,6 +67,17 @@ def test_doctor_names_a_limit_that_keeps_anything_from_running_in_a_sandbox(monk
     says = "the limit of file size is 51200, below 268435456: raise it (`ulimit -H -f`)"
     for check, detail in ((_python_inside, says), (_tools_inside, f"a GPU's sanitizer and profiler: {says}")):
         assert (check(Tier.NONE).detail, check(Tier.NONE).remedy) == (detail, "")
+
+
+def test_doctor_names_the_folder_of_runs_and_says_where_none_can_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    checks = {check.item: check for check in _folders()}
+    assert checks["runs"].is_fine and checks["runs"].detail.startswith(f"{tmp_path / 'runs'}")
+    (tmp_path / "runs").touch()
+    runs = next(check for check in _folders() if check.item == "runs")
+    assert not runs.is_fine and runs.detail == f"{tmp_path / 'runs'}: is no folder" and "--run-dir" in runs.remedy
 
 
 def test_doctor_never_prints_a_key() -> None:
