@@ -35,6 +35,7 @@ class SeedsEvent(TypedDict):
 
     event: Literal["seeds"]
     kernels: int
+    banked: int  # of these, those of the seed bank
 
 
 class IdeationEvent(TypedDict):

@@ -55,6 +55,7 @@ class Board:
     is_over: bool = False  # no further round comes, as far as is known
     round_s: list[float] = field(default_factory=list)  # what each finished round took
     ends_at: float | None = None  # when the certificate is expected to be done, once it is under way
+    certificate_s: float | None = None  # what it was expected to take as it began
     round_at: float = 0.0  # when the current round began, or the session when that is later
     ideas: dict[str, str] = field(default_factory=dict)
     branches: dict[str, Branch] = field(default_factory=dict)
@@ -121,8 +122,14 @@ class Board:
         rounds_left = 0 if self.is_over else self.max_rounds - self.rounds_over
         if not self.round_s or rounds_left <= 0:
             return None
-        usual_s = sum(self.round_s) / len(self.round_s)
+        usual_s = self.expected_s() or 0.0
         return max(0.0, usual_s - (self.clock() - self.round_at)) + usual_s * (rounds_left - 1)
+
+    def expected_s(self) -> float | None:
+        """Return what is expected of the certificate under way, else of a round; None where nothing is."""
+        if self.ends_at is not None:
+            return self.certificate_s
+        return sum(self.round_s) / len(self.round_s) if self.round_s else None
 
     def _waiting_s(self) -> float:
         """Return for how long another process has been waited for by now."""
@@ -161,7 +168,9 @@ class Board:
         self.phase = f"timing PyTorch: {now}, which may take minutes unless it is stored{then}"
 
     def _on_seeds(self, event: events.SeedsEvent) -> None:
-        self.phase = f"judging {counted(event['kernels'], 'seed kernel')}"
+        banked = event.get("banked", 0)
+        whose = f", {banked} of them of earlier searches (the seed bank)" if banked else ""
+        self.phase = f"judging {counted(event['kernels'], 'seed kernel')}{whose}"
 
     def _on_ideation(self, event: events.IdeationEvent) -> None:
         self.phase = f"{place_words(event['round'], event['max_rounds'])}: ideas are asked for"
@@ -227,7 +236,7 @@ class Board:
 
     def _on_certification(self, event: events.CertificationEvent) -> None:
         self.phase, self.waited_s = f"certification: {event['phase']}", 0.0
-        self.ends_at = self.clock() + event["left_s"]
+        self.ends_at, self.certificate_s = self.clock() + event["left_s"], event["left_s"]
 
     def _on_certify(self, event: events.CertifyEvent) -> None:
         number, of = event.get("place", (0, 0))

@@ -93,7 +93,8 @@ def format_left(board: Board, joint: str = ",") -> str:
     if left_s is None:
         return ""
     if left_s < 1:
-        return f"{joint} longer than expected"
+        expected_s, what = board.expected_s(), "of the certificate" if is_certifying else "of this round"
+        return f"{joint} longer than {f'the {format_seconds(expected_s)} ' if expected_s else ''}expected {what}"
     return f"{joint} about {format_seconds(left_s)} left{'' if is_certifying else ' of the rounds'}"
 
 

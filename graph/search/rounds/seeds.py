@@ -35,7 +35,8 @@ def seed_candidates(problem: ProblemSpec, target: Target) -> list[Candidate]:
 async def judge_seeds(context: SearchContext, seeds: Sequence[Candidate]) -> None:
     """Judge kernels, with a warning for each that is no use; the engine decides what really runs at once."""
     if seeds:
-        emit({"event": "seeds", "kernels": len(seeds)})
+        banked = sum(kernel.origin is Origin.BANK for kernel in seeds)
+        emit({"event": "seeds", "kernels": len(seeds), "banked": banked})
     for ended in await gather_or_cancel(*(judge_candidate(context, kernel, Purpose.SEARCH) for kernel in seeds)):
         evaluation = ended.as_evaluation() if isinstance(ended, EngineFailure) else ended
         if evaluation.speedup is None:

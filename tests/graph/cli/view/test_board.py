@@ -134,7 +134,7 @@ def test_board_of_a_search_that_has_ended_says_so_and_expects_nothing() -> None:
     board = make_board(clock)
     board.apply(certifying("other_shapes", passed=None) | {"place": (9, 9), "left_s": 10.0})
     clock.now_s = 60.0
-    assert "longer than expected" in "\n".join(drawn(board))
+    assert "longer than expected of the certificate" in "\n".join(drawn(board))
     board.settle("finished: every round is done")
     assert "finished: every round is done" in drawn(board)[1]
     assert "expected" not in "\n".join(drawn(board))

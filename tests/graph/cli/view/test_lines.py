@@ -31,7 +31,7 @@ def test_after_the_rounds_the_phases_of_the_certificate_are_told_with_their_time
     view.show(certifying("audit", passed=None) | {"place": (6, 9), "left_s": 0.0})
     assert "certify r1i0v0a0 (6 of 9): audit …" in text.getvalue()
     clock.now_s = 280.0
-    assert "longer than expected" in "\n".join(drawn(board))
+    assert "longer than the 4m00s expected of the certificate" in "\n".join(drawn(board))
     board.apply(round_started(2))
     assert board.ends_at is None
 

@@ -32,7 +32,11 @@ def test_phases_beside_the_rounds_have_a_line_and_stand_on_the_board() -> None:
     comparing = {"event": "comparing", "candidate_ids": ["r1i0v0a0", "r1i1v0a0"], "place": (1, 2)}
     for event, phase in (
         (baseline, "preparing the first round"),
-        ({"event": "seeds", "kernels": 2}, "judging 2 seed kernels"),
+        ({"event": "seeds", "kernels": 2, "banked": 0}, "judging 2 seed kernels"),
+        (
+            {"event": "seeds", "kernels": 4, "banked": 3},
+            "judging 4 seed kernels, 3 of them of earlier searches (the seed bank)",
+        ),
         ({"event": "ideation", "round": 1, "max_rounds": 3}, "round 1 of 3: ideas are asked for"),
         (
             {"event": "timing_pytorch", "pending": ["compile"]},
