@@ -13,6 +13,7 @@ from ridgeline.checkpoints.report.wording import (
     OVER_BEST,
     RANKING,
     best_configuration,
+    not_met_words,
     over_best_doubt,
     step_words,
 )
@@ -143,7 +144,10 @@ def _timing(timing: Timing) -> str:
 
 
 def _not_tried(skipped: Sequence[SkippedTrial]) -> str:
-    return f"; not tried: {', '.join(each.name for each in skipped)}" if skipped else ""
+    """Return the trials that were left out, and in words what else no kernel of the problem meets."""
+    trials = ", ".join(each.name for each in skipped if each.label is Label.TRIAL_SKIPPED)
+    others = [not_met_words(each.name, each.reason) for each in skipped if each.label is not Label.TRIAL_SKIPPED]
+    return "".join(f"; {words}" for words in [*([f"not tried: {trials}"] if trials else []), *others])
 
 
 def _audit(audit: Audited | None) -> str:

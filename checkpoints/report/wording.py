@@ -50,7 +50,7 @@ LABEL_WORDS: Mapping[str, str] = {
     Label.REDUCED_PRECISION: "arithmetic below the reference's",
     Label.TRIAL_SKIPPED: "one kind of test input was left out",
     Label.VENDOR_LIBRARY: "a library works for it, or lies ready in its process",
-    Label.NOT_VARIED: "an argument held the same values in every test",
+    Label.NOT_VARIED: "an argument held the same values in every test, so a kernel may ignore it",
     Label.NOT_SANITIZED: "no memory checker looked at it; its certificate says what one needs",
     Label.EAGER_IN_JUDGE: "eager PyTorch was timed in the judge, where it may be faster than in a process like the kernel's",
     Label.PARAMETER_WITHOUT_EFFECT: "an argument hardly changes an output, so it may be ignored there",
