@@ -156,8 +156,12 @@ def _over_best(line: dict[str, Any]) -> str:
     if math.isclose(best, line["speedup"]):
         if len(ratios) < len(entries) and len(ratios) == 1:
             return ", PyTorch's other configurations failed"
-        faster = f" of those as precise as {precision}" if any(ratio < best for ratio in ratios.values()) else ""
-        return f", PyTorch's fastest{faster}{in_brackets(doubt.removeprefix('; '))}" if len(ratios) > 1 else ""
+        faster = f" that is as precise as {precision}" if any(ratio < best for ratio in ratios.values()) else ""
+        return (
+            f", which is the fastest of PyTorch{faster}{in_brackets(doubt.removeprefix('; '))}"
+            if len(ratios) > 1
+            else ""
+        )
     named = next((entry for entry in entries if math.isclose(ratios.get(entry["name"], 0.0), best)), None)
     if named is None:
         return f", {near_one(best)}x the fastest of PyTorch"
