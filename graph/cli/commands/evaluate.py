@@ -156,7 +156,7 @@ def _over_best(line: dict[str, Any]) -> str:
     if math.isclose(best, line["speedup"]):
         if len(ratios) < len(entries) and len(ratios) == 1:
             return ", PyTorch's other configurations failed"
-        faster = f" that is as precise as {precision}" if any(ratio < best for ratio in ratios.values()) else ""
+        faster = " at the kernel's precision" if any(ratio < best for ratio in ratios.values()) else ""
         return (
             f", which is the fastest of PyTorch{faster}{in_brackets(doubt.removeprefix('; '))}"
             if len(ratios) > 1

@@ -107,7 +107,7 @@ def test_evaluate_names_pytorch_s_fastest_configuration_and_its_time() -> None:
     ("compiled_ms", "compiled_class", "said"),
     [
         (3.0, PrecisionClass.FP32, "), which is the fastest of PyTorch, 1.0000 ms"),
-        (1.5, PrecisionClass.TF32, "), which is the fastest of PyTorch that is as precise as fp32, 1.0000 ms"),
+        (1.5, PrecisionClass.TF32, "), which is the fastest of PyTorch at the kernel's precision, 1.0000 ms"),
         (None, PrecisionClass.FP32, "), PyTorch's other configurations failed, 1.0000 ms"),
     ],
 )
