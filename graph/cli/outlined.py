@@ -15,8 +15,8 @@ from ridgeline.tools.errors import BadReferenceError, DeviceError, UncoveredErro
 from ridgeline.tools.judge.outline import OPEN, Outline, OutlineCode
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.printable import printable
-from ridgeline.tools.records.problem import DescribedTarget, Device
-from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Device
+from ridgeline.tools.records.vocabulary import DeviceKind, Role
 
 if TYPE_CHECKING:
     from ridgeline.problems.spec import ProblemSpec
@@ -81,7 +81,8 @@ class OutlinedProblem:
         args = self.target.description.signature.args
         names, roles = (max(map(len, texts)) for texts in zip(*((a.name, a.role) for a in args), strict=True))
         told = [
-            f"  {a.name:<{names}}  {a.role:<{roles}}  {a.dtype}{f' {list(a.shape)}' if a.shape else ''}" for a in args
+            f"  {a.name:<{names}}  {a.role:<{roles}}  {a.dtype}{f' {list(a.shape)}' if a.shape else ''}{_in_result(a)}"
+            for a in args
         ]
         keyless = "yes" if self.refusal is None else f"no, because {_why(self.refusal)}"
         return [*told, f"  keyless: {keyless}", *([f"  on this machine: {self.room}"] if self.room else [])]
@@ -163,6 +164,11 @@ def problem_lines(outlined: Sequence[OutlinedProblem]) -> list[str]:
         if following is None or following.lines() != each.lines():
             told += each.lines()
     return [printable(line) for line in told]
+
+
+def _in_result(arg: ArgSpec) -> str:
+    """Return where an output lies in a nested result; "" where its name tells it, and for what is no output."""
+    return f"  result{arg.source}" if arg.role is Role.OUTPUT and arg.source.startswith("[") else ""
 
 
 def _why(refusal: UncoveredError) -> str:

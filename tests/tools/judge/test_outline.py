@@ -76,6 +76,23 @@ def test_arguments_of_every_kind_are_outlined(
 
 
 @pytest.mark.parametrize(
+    ("body", "sources"),
+    [
+        ("return {'y': x + 1, 'n': 3, 'parts': [x - 1]}", ["['y']", "['parts'][0]"]),
+        ("return x + 1, (x - 1, {'z': x * 2})", ["[0]", "[1][0]", "[1][1]['z']"]),
+        ("return x + 1, x - 1", ["out_0", "out_1"]),
+        ("x.mul_(2); return {'y': x + 1}", ["['y']", "x_after"]),
+    ],
+)
+def test_an_output_tells_where_in_a_nested_result_it_lies(
+    outlines: OutlineProcess, body: str, sources: list[str]
+) -> None:
+    signature = outlines.outline(reference(body=body)).signature
+    assert signature is not None
+    assert [a.source for a in signature.with_role(Role.OUTPUT)] == sources
+
+
+@pytest.mark.parametrize(
     ("source", "code", "says"),
     [
         (reference(body="return x + torch.randn(4, 8)"), "random", r"draws random numbers \(randn\)"),
@@ -91,6 +108,8 @@ def test_arguments_of_every_kind_are_outlined(
         (reference(body="return x.to(torch.complex64)"), "form", "complex64"),
         (reference(inputs="torch.rand(0, 8)"), "form", r"only empty tensors: a kernel would have nothing to do"),
         (reference(body="return x[:0], x + 1"), "", ""),
+        (reference(body="return x + 1, {'rows': x.shape[0], 'is_even': True, 'weights': None}"), "", ""),
+        (reference(body="return {'y': x + 1, 'lr': 0.1}"), "form", r"returns 0\.1 as result\['lr'\]: .* return it as a tensor"),
         (reference(body="raise ValueError('no rows')"), "raised", r"ValueError: no rows \(line \d+ in forward\)"),
         ("import a_package_nobody_has\n", "package", "No module named"),
         (reference(init="import os; os._exit(3)"), "raised", "ended the process"),

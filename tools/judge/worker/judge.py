@@ -126,6 +126,7 @@ class Judge:
             varies_scalars=not has_model,
             has_candidates=request.has_candidates,
         )
+        self.reference.constant_results.refuse_varying()  # in a trial, where two usual draws told nothing
         self._examiner = Examiner(self._book, self._domain.names, self.memory, self.reference, request.tolerance)
         self._modes = ReferenceModes(self.reference, self.memory)
         kinds = find_timed_kinds(self._domain.names, self._book, self.reference, self._secrets, self.memory)

@@ -28,6 +28,7 @@ from ridgeline.tools.judge.worker.call_form import (
     tensor_spec,
     unique_name,
 )
+from ridgeline.tools.judge.worker.constant_results import ConstantResults, placed_parts
 from ridgeline.tools.judge.worker.contract import (
     Written,
     call_form,
@@ -72,6 +73,7 @@ class Reference:
         self.device = device
         self._limit = limit or HangLimit()
         self.patience = Patience()
+        self.constant_results = ConstantResults()
         self._module = self._own("module", lambda: load_reference(source))
         self.model = self._make_model()
         self._place_model()
@@ -144,9 +146,12 @@ class Reference:
         written = [f"{given[i]}_after" for i in self._written.appended]
         n = len(outputs) - len(written)
         names = [*(["out"] if n == 1 else [f"out_{i}" for i in range(n)]), *written]
+        places = [place for place, part in placed_parts(self._result) if isinstance(part, torch.Tensor)]
+        is_plain = all(place in ("", f"[{i}]") for i, place in enumerate(places))  # as the names tell it
+        sources = [*(names[:n] if is_plain else places), *written]
         return [
-            tensor_spec(unique_name(n, taken), Role.OUTPUT, o, n, keep_strides=False)
-            for n, o in zip(names, outputs, strict=True)
+            tensor_spec(unique_name(name, taken), Role.OUTPUT, output, source, keep_strides=False)
+            for name, output, source in zip(names, outputs, sources, strict=True)
         ]
 
     # ------------------------------------------------------------------------------------------------------ running
@@ -183,8 +188,13 @@ class Reference:
         return self._own("forward()", lambda: self._called(self.model, inputs))
 
     def _called(self, model: torch.nn.Module, inputs: Tensors) -> Tensors:
-        with self.patience.applied(_OWN if model is self.model else _DOUBLE):
-            return flat_outputs(model(*self.arguments(inputs)))
+        kind = _OWN if model is self.model else _DOUBLE
+        with self.patience.applied(kind):
+            result = model(*self.arguments(inputs))
+            outputs = flat_outputs(result)
+        # its own result, where `without_side_effects` has `forward` return copies of inputs too
+        self.constant_results.meet(kind, result[0] if self._written.copied else result)
+        return outputs
 
     def run_double(self, inputs: Tensors, parameters: dict[str, torch.Tensor]) -> Tensors:
         """Call the reference in float64 with these parameters; in its own type where it refuses float64."""

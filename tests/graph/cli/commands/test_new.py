@@ -50,6 +50,11 @@ BROKEN = {
     "raises": ("return x * 2", "return x @ torch.randn(3, 3)", "forward() raised RuntimeError"),
     "imports": ("import torch\n", "import torch, nowhere_to_be_found\n", "No module named 'nowhere_to_be_found'"),
     "draws": ("return x * 2", "return torch.nn.functional.dropout(x, 0.5, True)", "two runs differ"),
+    "float": (
+        "return x * 2",
+        "return {'y': x * 2, 'lr': 0.1}",
+        "forward() returns 0.1 as result['lr']: beside tensors",
+    ),
     "form": ("[torch.randn(8, 8)]", "torch.randn(8, 8)", "get_inputs() must return a list, got Tensor"),
 }
 
@@ -67,6 +72,17 @@ def test_what_a_kernel_gets_and_whether_a_search_needs_a_key_are_told(
     assert cli.main(["new", "sorted", "--from", str(tmp_path / "reference.py"), "--out", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert "keyless: no, because the offline model" in told and "not covered: the operation sort" in told
+
+
+def test_where_an_output_lies_in_a_nested_result_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nested = DOUBLING.replace("return x * 2", "return {'y': x * 2, 'rest': [x.sum(-1)], 'rows': x.shape[0]}")
+    (tmp_path / "reference.py").write_text(nested)
+    assert cli.main(["new", "mine", "--from", str(tmp_path / "reference.py"), "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert "  out_0  output  float32 [8, 8]  result['y']" in told
+    assert "  out_1  output  float32 [8]  result['rest'][0]" in told
+    assert cli.main(["problems", str(tmp_path / "mine" / "problem.yaml")]) == 0
+    assert "// out_1: output `['rest'][0]`, float32 (8)\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", BROKEN)

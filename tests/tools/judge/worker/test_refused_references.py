@@ -35,6 +35,23 @@ def stateful(value: str) -> str:
         ),
         (reference("x", "return x + torch.rand(4, 4)", "torch.ones(4, 4)"), "nondeterministic.*self.training"),
         (reference("x", "return 3", "torch.ones(4, 4)"), "must return a tensor"),
+        (
+            reference("x", "return {'y': [x, 0.5]}", "torch.ones(4, 4)"),
+            r"forward\(\) returns 0\.5 as result\['y'\]\[1\]: .* whole numbers, booleans and None alone; return it as a tensor",
+        ),
+        (reference("x", "return x, {'s': {1}}", "torch.ones(4, 4)"), r"returns a set as result\[1\]\['s'\]: "),
+        (
+            reference("x", "return x + 1, int(x[0, 0] * 2**20)", "torch.rand(4, 4)"),
+            r"forward\(\) returns \d+ as result\[1\] and then \d+: no kernel gives a number; return it as a tensor",
+        ),
+        (
+            reference("x", "return {'y': x + 1, 'large': bool((x.abs() > 20).any())}", "torch.rand(64, 64)"),
+            r"forward\(\) returns False as result\['large'\] and then True: no kernel gives",  # in a trial of outliers
+        ),
+        (
+            reference("x", "x.mul_(2); return x + 1, int(x[0, 0] * 2**20)", "torch.rand(4, 4)"),
+            r"forward\(\) returns \d+ as result\[1\] and then",
+        ),
         (reference("x", "return torch.ones(4)", "3.0"), "gives no tensor"),
         (
             reference("x", "return x.add_(1) if x[0, 0] > 0.6 else x + 1", "torch.rand(4, 4)"),

@@ -26,8 +26,8 @@ def check_usable(reference: Reference) -> None:
     """Run the reference twice on the same inputs.
 
     Raises:
-        BadReferenceError: it changes its own state, its two results differ beyond rounding, other inputs give other shapes,
-            or it computes something else in float64.
+        BadReferenceError: it changes its own state, its two results differ beyond rounding, other inputs give other shapes
+            or numbers, or it computes something else in float64.
     """
     inputs = reference.draw_inputs(1)
     _check_form("get_inputs()", inputs, reference.signature, Role.INPUT)
@@ -47,6 +47,7 @@ def check_usable(reference: Reference) -> None:
             raise BadReferenceError.of_text(
                 f"forward() is nondeterministic: two runs on the same inputs differ{_RANDOM}"
             )
+    reference.constant_results.refuse_varying()
     refuse_empty(tuple(t.shape) for t in first)
     if all(t.is_floating_point() and not bool(torch.isfinite(t).any()) for t in first):
         raise BadReferenceError.of_text("forward() gives nothing but NaN or infinity for get_inputs()")
