@@ -34,13 +34,20 @@ def locate(places: Sequence[Place], offset: int, *, n_sets: int, called_set: int
         return Spot(
             words=f"{counted(ordered[0].offset - inside, 'byte')} before `{ordered[0].spec.name}`", is_inside=False
         )
-    past = inside - begun[-1].offset - begun[-1].spec.spanned_bytes
-    name = f"`{begun[-1].spec.name}`"
-    if past >= 0:
-        return Spot(words=f"{counted(past + 1, 'byte')} past the end of {name}", is_inside=False)
-    behind = begun[-2] if len(begun) > 1 and inside == begun[-1].offset == _end(begun[-2]) else None
-    hint = f" (its start, right behind the end of `{behind.spec.name}`)" if behind else ""
-    return Spot(words=name + hint, is_inside=True)
+    last = begun[-1]
+    if inside >= _end(last):
+        behind = [p for p in places if not p.spec.spanned_bytes and last.offset < p.offset <= inside]
+        nearest = [p for p in behind if p.offset == max(each.offset for each in behind)]
+        ran_out = (f"{counted(inside - _end(p) + 1, 'byte')} past the end of {_named(p)}" for p in (*nearest, last))
+        return Spot(words=" or ".join(ran_out), is_inside=False)
+    ending = [_named(p) for p in places if p is not last and _end(p) == inside == last.offset]
+    hint = f" (its start, right behind the end of {' or '.join(ending)})" if ending else ""
+    return Spot(words=_named(last) + hint, is_inside=True)
+
+
+def _named(place: Place) -> str:
+    """Return a tensor's name in words; an empty one has an address as others have, with no element of its own there."""
+    return f"`{place.spec.name}`{'' if place.spec.spanned_bytes else ' (which is empty)'}"
 
 
 def _end(place: Place) -> int:

@@ -89,6 +89,23 @@ def test_offset_behind_the_last_set_is_past_the_end_of_its_last_tensor() -> None
     assert locate([place("w", 0, 1024)], 4096 + 7, n_sets=3).words == "8 bytes past the end of `w`"
 
 
+def test_offset_at_an_empty_tensor_names_it_beside_its_neighbour() -> None:
+    places = [
+        place("x", 0, 1024, stride=8192),
+        place("extra", 4096, 0, stride=8192),
+        place("y", 4096, 512, stride=8192),
+    ]
+    assert (
+        locate(places, 4096, n_sets=3).words
+        == "`y` (its start, right behind the end of `x` or `extra` (which is empty))"
+    )
+    places = [place("x", 0, 512, stride=4096), place("extra", 4096, 0, stride=4096)]
+    empty, full = "5 bytes past the end of `extra` (which is empty)", "2,053 bytes past the end of `x`"
+    assert locate(places, 3 * 4096 + 4, n_sets=3).words == f"{empty} or {full}"
+    assert locate(places, 2 * 4096 + 2048, n_sets=3).words == "1 byte past the end of `x`"
+    assert locate([place("none", 0, 0)], 0, n_sets=3).words == "1 byte past the end of `none` (which is empty)"
+
+
 def test_offset_in_the_next_set_is_past_the_end_of_the_set_that_was_called() -> None:
     places = [place("x", 0, 1024, stride=4096)]
     assert locate(places, 4096, n_sets=3) == Spot(words="`x`", is_inside=True)
