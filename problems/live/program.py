@@ -16,8 +16,10 @@ from typing import Any
 
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from ridgeline.problems.files import as_words
+from ridgeline.problems.live.users_line import place_in, place_of
 from ridgeline.tools.errors import ProblemError, one_line
 
 Number = float | int | bool
@@ -154,13 +156,23 @@ def exported(
                 f"example_inputs: lack {', '.join(lacking)}, which forward takes without a default; give every argument, "
                 "in a module around this one where forward takes it by its name alone"
             ) from error
-        raise NotExportable(f"the module cannot be exported: {named(error)}") from error
+        raise NotExportable(f"the module cannot be exported: {_why(error)}") from error
     _check(program)
     is_fixed = [not (isinstance(a.value, torch.Tensor) or varies[i]) for i, a in enumerate(given)]
     marked = tuple(
         Argument(name=a.name, value=a.value, is_fixed=fixed) for a, fixed in zip(given, is_fixed, strict=True)
     )
     return program, marked
+
+
+def _why(error: BaseException) -> str:
+    """Return torch's reason with the module's own line; in words where its own are about symbols of the export."""
+    place = place_of(error)
+    if not isinstance(error, GuardOnDataDependentSymNode):
+        return f"{named(error)}{place}"
+    if "specialized integer" in str(error):  # of `range` and of a shape
+        return f"a number or a shape that depends on values{place}"
+    return f"control flow that depends on values{place}; in place of an if, torch.where takes both ways"
 
 
 @contextlib.contextmanager
@@ -196,7 +208,8 @@ def _check(program: torch.export.ExportedProgram) -> None:
     for node in program.graph.nodes:
         if _depends_on_values(node.meta.get("val")):
             raise NotExportable(
-                f"forward makes a number or a shape of a tensor's values ({node.target}), which no kernel of fixed shapes does"
+                f"forward makes a number or a shape of a tensor's values ({node.target}), which no kernel of fixed shapes "
+                f"does{place_in(node.meta.get('stack_trace'))}"
             )
 
 

@@ -68,8 +68,22 @@ def leaves(_: Refused, x: torch.Tensor) -> torch.Tensor:
         (lambda _, x: None, "forward returns no tensor, but None: a kernel needs one to write"),
         (lambda _, x: "words", "forward returns no tensor, but 'words'"),
         (leaves, "the module cannot be exported: SystemExit: 3"),
-        (lambda _, x: x if x.sum() > 0 else -x, "cannot be exported: .*data-dependent"),
-        (lambda _, x: x * x.sum().item(), "makes a number or a shape of a tensor's values"),
+        (
+            lambda _, x: x if x.sum() > 0 else -x,
+            r"control flow that depends on values \(.*test_refused.py line \d+ in <lambda>: `.*`\); in place of an if",
+        ),
+        (
+            lambda _, x: x[: int(x.sum().item())],
+            r"exported: a number or a shape that depends on values \(.* in <lambda>: ",
+        ),
+        (
+            lambda _, x: x.reshape(3),
+            r"exported: RuntimeError: shape .* \(.*test_refused.py line \d+ in <lambda>: `.*`\)$",
+        ),
+        (
+            lambda _, x: x * x.sum().item(),
+            r"makes a number or a shape of a tensor's values .* fixed shapes does \(.*test_refused.py line \d+ in .*\)$",
+        ),
         (lambda _, x: x[x > 0], "makes a number or a shape of a tensor's values"),
         (lambda _, x: functional.dropout(x, 0.5), "gives another result than the module"),
         (counted, "gives another result|changes count"),
