@@ -24,6 +24,7 @@ from ridgeline.problems.live.program import (
     named,
 )
 from ridgeline.problems.live.reference_text import is_same_problem, reference_text
+from ridgeline.problems.live.results import result_tensors
 from ridgeline.problems.new import REFERENCE_NAME, own_tolerance, publish
 from ridgeline.problems.spec import FILE_NAME, ProblemSpec, load_problem, parse_problem
 from ridgeline.tools.errors import ProblemError
@@ -139,17 +140,14 @@ def _given_by(module: torch.nn.Module, given: Sequence[Argument]) -> list[torch.
     """Return the tensors that the module itself gives for the example.
 
     Raises:
-        ProblemError: it fails on the example, or gives none.
+        ProblemError: it fails on the example, or gives none that a kernel can write.
     """
     try:
         wanted = module(*_copies(given))
     except (Exception, SystemExit) as error:
         # whatever the module's own forward raises
         raise ProblemError(f"forward fails on the example: {named(error)}") from error
-    tensors = [t for t in _pytree.tree_leaves(wanted) if isinstance(t, torch.Tensor)]
-    if not tensors:
-        raise ProblemError(f"forward returns no tensor, but {as_words(wanted)}: a kernel needs one to write")
-    return tensors
+    return result_tensors(wanted)
 
 
 def _checked(

@@ -31,13 +31,22 @@ KEPT: dict[str, torch.Tensor] = {
     "true": torch.ones(3, dtype=torch.bool),
     "grid": torch.linspace(0, 1, 50),
     "biased": torch.where(CAUSAL == 0, torch.randn(64, 64), CAUSAL),
-    "empty": torch.zeros(0, 3),
 }
 
 
 @pytest.mark.parametrize("name", KEPT)
 def test_an_example_with_a_structure_is_kept(tmp_path: Path, name: str) -> None:
     assert torch.equal(drawn_like(tmp_path, KEPT[name]), KEPT[name])
+
+
+def test_an_empty_example_is_kept(tmp_path: Path) -> None:
+    class Joined(nn.Module):
+        def forward(self, x: torch.Tensor, rest: torch.Tensor) -> torch.Tensor:
+            return torch.cat([x, rest])
+
+    example = (torch.randn(4, 3), torch.zeros(0, 3))
+    spec = ProblemSpec.from_module(Joined(), example, name="joined", folder=tmp_path / "joined")
+    assert reference_of(spec).get_inputs()[1].shape == (0, 3)
 
 
 def test_a_permuted_layout_is_drawn_in_its_own_strides(tmp_path: Path) -> None:

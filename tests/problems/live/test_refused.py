@@ -18,6 +18,9 @@ from torch.nn import functional
 
 from ridgeline.problems.spec import ProblemSpec
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge.outline import OutlineCode
+from ridgeline.tools.judge.worker.outline_main import outline
+from ridgeline.tools.records.vocabulary import PrecisionClass
 
 
 class Refused(nn.Module):
@@ -105,6 +108,27 @@ def test_what_a_reference_cannot_do_is_told_in_one_line(
     assert not said_by_torch.out and "def forward" not in said_by_torch.err
 
 
+@pytest.mark.parametrize(
+    "returned",
+    ["torch.view_as_complex(x)", "x[:0]", "{'y': x, 'lr': [0.1]}", "(x, 'words')", "x.to_sparse()"],
+)
+def test_a_result_that_no_kernel_gives_is_refused_in_the_words_of_the_judge(tmp_path: Path, returned: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        made(tmp_path, Refused(eval(f"lambda _, x: {returned}")), torch.randn(4, 2))
+    assert not (tmp_path / "own").exists()
+    refused = outline(SAME.format(returned=returned), PrecisionClass.FP32)
+    assert refused.code is OutlineCode.FORM
+    assert str(caught.value) == f"ProblemSpec.from_module: {refused.reason}"
+
+
+SAME = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return {returned}
+def get_inputs():
+    return [torch.randn(4, 2)]
+"""
 UNFIT = """
 import logging
 import torch
