@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ridgeline.problems import names
@@ -45,23 +46,63 @@ _MEANT = {
 }
 """Words for an allowed one that are not near it in letters."""
 
+Stated = TypeVar("Stated", bound=BaseModel)
+Sections = Mapping[str, type[BaseModel]]
+"""The models of a file's nested parts, by the top-level key they are under."""
 
-def explain_mistake(
-    errors: Sequence[ErrorDetails], root: type[BaseModel], sections: Mapping[str, type[BaseModel]]
-) -> str:
-    """Return "field: what is wrong; the remedy", of several mistakes all, each with a number.
+
+def explain_mistake(errors: Sequence[ErrorDetails], root: type[BaseModel], sections: Sections) -> str:
+    """Return the `mistakes_of` a file as one line."""
+    return told_together(mistakes_of(errors, root, sections))
+
+
+def mistakes_of(errors: Sequence[ErrorDetails], root: type[BaseModel], sections: Sections) -> list[str]:
+    """Return "field: what is wrong; the remedy" of each mistake.
 
     An unknown key comes first: it is usually a required one, misspelt, whose absence is then no mistake of its own.
 
     Args:
         errors: what pydantic found, in its order.
         root: the model of the whole file.
-        sections: the models of its nested parts, by the top-level key they are under.
+        sections: those of its nested parts.
     """
     unknown = [error for error in errors if error["type"] == _UNKNOWN]
     meant = {(*error["loc"][:-1], *_near(error, _known_keys(error, root, sections))[:1]) for error in unknown}
     others = [e for e in errors if e["type"] != _UNKNOWN and not (e["type"] == "missing" and e["loc"] in meant)]
-    return told_together([_explained(error, root, sections) for error in [*unknown, *others]])
+    return [_explained(error, root, sections) for error in [*unknown, *others]]
+
+
+def rest_of(
+    data: Mapping[str, Any], root: type[Stated], place: object, sections: Sections
+) -> tuple[Stated | None, list[str]]:
+    """Return what a file's entries without a mistake state, None where that is nothing, and the mistakes.
+
+    What the rest names is looked at for mistakes too; a name is made up for it where its own is wrong.
+    """
+    try:
+        return root.model_validate(data, context=place), []
+    except ValidationError as error:
+        errors = error.errors()
+    mistakes = mistakes_of(errors, root, sections)
+    # what lacks a key is left out whole
+    rest = _without(data, [e["loc"][:-1] if e["type"] == "missing" else e["loc"] for e in errors])
+    try:
+        return root.model_validate({"name": "unnamed", **rest}, context=place), mistakes
+    except ValidationError:
+        return None, mistakes
+
+
+def _without(data: Mapping[Any, Any], wrong: Iterable[tuple[int | str, ...]]) -> dict[Any, Any]:
+    below: dict[Any, list[tuple[int | str, ...]]] = {key: [] for key in data}
+    for place in wrong:
+        if place and place[0] in below:
+            below[place[0]].append(place[1:])
+    kept = {key: value for key, value in data.items() if not any(place in _WHOLE for place in below[key])}
+    return {
+        key: _without(value, below[key]) if isinstance(value, Mapping) else value
+        for key, value in kept.items()
+        if isinstance(value, Mapping) or not below[key]
+    }
 
 
 def told_together(mistakes: Sequence[str]) -> str:
@@ -74,11 +115,11 @@ def told_together(mistakes: Sequence[str]) -> str:
     return f"{len(each)} mistakes: {', '.join([*numbered, *more])}"
 
 
-def refuse_together(given: Path, looks: Iterable[Callable[[], object]]) -> None:
+def refuse_together(given: Path, looks: Iterable[Callable[[], object]], others: Sequence[str] = ()) -> None:
     """Take all looks at what a problem file names.
 
     Raises:
-        ProblemError: the mistakes that they found, told together.
+        ProblemError: the mistakes that they found, told together, after the `others` that its text has.
     """
     faults: list[ProblemError] = []
     for look in looks:
@@ -87,13 +128,16 @@ def refuse_together(given: Path, looks: Iterable[Callable[[], object]]) -> None:
         except ProblemError as error:
             faults.append(error)
     told = list(dict.fromkeys(map(str, faults)))
-    if len(told) > 1:
-        raise ProblemError(f"{given}: {told_together([each.removeprefix(f'{given}: ') for each in told])}")
+    if others or len(told) > 1:
+        found = [*others, *(each.removeprefix(f"{given}: ") for each in told)]
+        raise ProblemError(f"{given}: {told_together(found)}")
     if faults:
         raise faults[0]
 
 
 _UNKNOWN = "extra_forbidden"
+_WHOLE: tuple[tuple[str, ...], ...] = ((), ("[key]",))
+"""The places of a mistake in an entry itself: in its value, or in its key."""
 _TOLD = 20
 """Mistakes that one line tells; a list of many wrong entries has one for each."""
 

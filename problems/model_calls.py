@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints, ValidationError
 
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.tools.errors import ProblemError
+
+Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 
 class Section(BaseModel):

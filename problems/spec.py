@@ -7,22 +7,23 @@ field and the remedy. The reference is read as text and never run here; only the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, FiniteFloat, PrivateAttr, StringConstraints, ValidationError
+from pydantic import BaseModel, Field, FiniteFloat, PrivateAttr, ValidationError
 
 from ridgeline.problems import names
+from ridgeline.problems.blocks import ReferenceKernel
 from ridgeline.problems.files import ProblemPlace, as_words, read_text, read_yaml
 from ridgeline.problems.kernel_files import MODULE_SUFFIX, SOURCE_SUFFIX, matching_kernels, named_kernel, refuse_source
 from ridgeline.problems.limits import MOST
-from ridgeline.problems.mistakes import explain_mistake, refuse_together
-from ridgeline.problems.model_calls import CallSettings, PriceSettings, Section
+from ridgeline.problems.mistakes import explain_mistake, refuse_together, rest_of
+from ridgeline.problems.model_calls import CallSettings, PriceSettings, Section, Text
 from ridgeline.problems.numbers import Version
 from ridgeline.problems.syntax import names_float64, parse_reference, substitute_sizes
-from ridgeline.problems.targets import TargetKind, TargetSettings, both_targets
+from ridgeline.problems.targets import Size, TargetKind, TargetSettings, both_targets
 from ridgeline.tools.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ InterfaceName = Literal["c", "torch", "module"]
 ToleranceClass = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "crfm"]
 SearchPart = Literal["memory", "diagnosis", "recombination", "novelty", "tuning", "blocks"]
 
-
-Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
 CallTimeout = Annotated[FiniteFloat, Field(ge=0.1, le=3600)]  # a runner needs some 50 ms to start
 
@@ -85,13 +84,6 @@ class Budget(Section):
     tokens: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Input and output tokens together.")
     wall_s: Positive | None = Field(default=None, description="Seconds on the clock.")
     gpu_s: Positive | None = Field(default=None, description="Seconds of GPU time.")
-
-
-class ReferenceKernel(Section):
-    """A kernel of another operation, shown to models for what can be taken from it."""
-
-    file: Text = Field(description="A .cpp, .cu or .py in this file's folder.")
-    words: str = Field(default="", description="What it is, how fast, and what can be taken from it.")
 
 
 class ProblemSpec(Section):
@@ -180,8 +172,7 @@ class ProblemSpec(Section):
             raise ProblemError(f"ProblemSpec.from_dict: must be a mapping, got {as_words(data)}")
         if not isinstance(folder, str | Path):
             raise ProblemError(f"ProblemSpec.from_dict: folder must be a path, got {as_words(folder)}")
-        path = Path(folder) / "from_dict"
-        return _with_files(parse_problem(data, path), path)
+        return _checked(data, Path(folder) / "from_dict")
 
     @classmethod
     def from_module(
@@ -227,9 +218,12 @@ class ProblemSpec(Section):
         Raises:
             ProblemError: no such target, or the reference cannot be read or lacks a part.
         """
+        return self._source_with(self.target(kind).sizes, kind)
+
+    def _source_with(self, sizes: Mapping[str, Size], kind: str) -> str:
         source = read_text(self.path.parent / self.reference, f"{self.given}: reference")
         parse_reference(source, str(self.reference_given))
-        return substitute_sizes(source, self.target(kind).sizes, f"{self.given}: targets.{kind}.sizes")
+        return substitute_sizes(source, sizes, f"{self.given}: targets.{kind}.sizes")
 
     def seed_sources(self, kind: str) -> list[tuple[str, str]]:
         """Return (stem, source) of each seed kernel for the target: .cpp on the CPU, .cu on CUDA, .py for a module.
@@ -269,6 +263,14 @@ class ProblemSpec(Section):
             for path in matching_kernels(glob, self.path):
                 found[path] = None
         return list(found)
+
+    def looks(self) -> list[Callable[[], object]]:
+        """Return what looks at the files that it names, each for a mistake of its own."""
+        sizes = [
+            partial(self._source_with, {n: v}, kind) for kind, t in self.targets.items() for n, v in t.sizes.items()
+        ]
+        files = (self.reference_source, self.seed_sources, self.reference_kernels)
+        return [*sizes, *(partial(look, kind) for kind in self.targets for look in files)]
 
     def target(self, kind: str) -> TargetSettings:
         """Return the settings for this device kind.
@@ -311,14 +313,14 @@ def load_problem(path: Path) -> ProblemSpec:
     refuse_source(path)
     if not path.exists() and (beside := path.with_name(FILE_NAME)).is_file():
         raise ProblemError(f"{path}: does not exist; did you mean {beside}?")
-    data = read_yaml(path)
-    return _with_files(parse_problem(data, path), path)
+    return _checked(read_yaml(path), path)
 
 
-def _with_files(spec: ProblemSpec, path: Path) -> ProblemSpec:
-    """Return the problem once the files that it names are checked."""
-    looks = (spec.reference_source, spec.seed_sources, spec.reference_kernels)
-    refuse_together(spec.given, [partial(look, kind) for kind in spec.targets for look in looks])
+def _checked(data: Mapping[str, Any], path: Path) -> ProblemSpec:
+    """Return the problem that a file states once the files that it names are checked; of mistakes tell both's together."""
+    spec, mistakes = rest_of(data, ProblemSpec, ProblemPlace(path=path, given=path), _SECTIONS)
+    refuse_together(path, spec.looks() if spec else (), mistakes)
+    assert spec is not None  # noqa: S101  # a mistake was refused
     return _with_own_tolerance(spec).with_absolute_path()
 
 

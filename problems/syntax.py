@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from ridgeline.problems.files import as_name
@@ -59,27 +59,35 @@ def substitute_sizes(source: str, sizes: Mapping[str, Number | str], where: str)
     What the reference computes from a replaced constant follows by itself, since only the constant's own value changes.
 
     Raises:
-        ProblemError: a name that is not assigned at the top level exactly once, or only together with another, or a
-            number where the reference has a text, or the reverse.
+        ProblemError: a name that is not assigned at the top level exactly once, or only together with another, or a value
+            of another kind than the reference's own.
     """
-    tree = ast.parse(source)
-    values = assigned_values(tree)
-    edits: list[tuple[ast.expr, str]] = []
-    for name, value in sizes.items():
-        if name not in values:
-            raise ProblemError(
-                f"{where}: the reference assigns no `{as_name(name)}` at its top level; {_near(name, values)}"
-            )
-        if len(values[name]) != 1:
-            raise ProblemError(f"{where}: the reference assigns `{name}` more than once; assign it in one place")
-        node = values[name][0]
-        if node is None:
-            raise ProblemError(f"{where}: the reference assigns `{name}` together with other names; give it a line")
-        if isinstance(value, str) != _is_text(node):
-            remedy = f"one of {', '.join(DTYPE_NAMES)}" if _is_text(node) else "a number"
-            raise ProblemError(f"{where}.{name}: must be {remedy} as in the reference, got {value!r}")
-        edits.append((node, repr(value)))
-    return _replace(source, edits)
+    values = assigned_values(ast.parse(source))
+    return _replace(source, [(_replaced(name, value, values, where), repr(value)) for name, value in sizes.items()])
+
+
+def _replaced(name: str, value: Number | str, values: Mapping[str, Sequence[ast.expr | None]], where: str) -> ast.expr:
+    """Return the node of the value that a size replaces."""
+    if name not in values:
+        raise ProblemError(
+            f"{where}: the reference assigns no `{as_name(name)}` at its top level; {_near(name, values)}"
+        )
+    if len(values[name]) != 1:
+        raise ProblemError(f"{where}: the reference assigns `{name}` more than once; assign it in one place")
+    node = values[name][0]
+    if node is None:
+        raise ProblemError(f"{where}: the reference assigns `{name}` together with other names; give it a line")
+    if wanted := _kind_lacked(value, node):
+        raise ProblemError(f"{where}.{name}: must be {wanted} as in the reference, got {value!r}")
+    return node
+
+
+def _kind_lacked(value: Number | str, node: ast.expr) -> str:
+    """Return what a size has to be that stands for this value and is not; "" where it may."""
+    if isinstance(value, str) != _is_text(node):
+        return f"one of {', '.join(DTYPE_NAMES)}" if _is_text(node) else "a number"
+    is_count = isinstance(value, int) and value >= 0
+    return "" if is_count or isinstance(value, str) or not _is_count(node) else "a whole number, from 0 on,"
 
 
 def is_finite(number: Number) -> bool:
@@ -181,6 +189,16 @@ def _pairs(target: ast.expr, value: ast.expr | None) -> list[tuple[str, ast.expr
 
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_count(node: ast.expr) -> bool:
+    """Say whether a value is written as a whole number above 0: `64`, or `4 * 1024`."""
+    match node:
+        case ast.Constant(value=int(number)):
+            return not isinstance(number, bool) and number > 0
+        case ast.BinOp(left=left, op=ast.Add() | ast.Mult() | ast.Pow() | ast.LShift(), right=right):
+            return _is_count(left) and _is_count(right)
+    return False
 
 
 def _near(name: str, known: Mapping[str, object]) -> str:

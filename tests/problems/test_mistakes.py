@@ -199,6 +199,23 @@ def test_mistakes_in_what_a_file_names_are_told_at_once_each_once(tmp_path: Path
     assert said.count("`no*.cpp` matches no file") == 1 and ", (2) seeds: " in said
 
 
+def test_mistakes_of_a_files_text_and_of_what_it_names_are_told_at_once(tmp_path: Path) -> None:
+    said = refusal(
+        tmp_path,
+        "name: My Problem\nreference: reference.py\nsearhc: {}\nprices: {mine: {input: 1}}\nseeds: ['no*.cpp']\n"
+        "targets: {cpu: {sizes: {COLS: 3, ROWS: -1, DTYPE: big}}, cuda: 3}\n",
+    )
+    assert said.startswith("8 mistakes: (1) searhc: unknown key; did you mean `search`?, (2) name: must be 1 to 64 of ")
+    assert "(3) targets.cpu.sizes.DTYPE: must be a number or one of " in said and "(4) targets.cuda: must be " in said
+    assert "(5) prices.mine.output: is missing; add it, (6) targets.cpu.sizes: the reference assigns no `COLS`" in said
+    assert (
+        "(7) targets.cpu.sizes.ROWS: must be a whole number, from 0 on, as in the reference, got -1, (8) seeds: "
+        in said
+    )
+    with pytest.raises(ProblemError, match=r"from_dict: 2 mistakes: \(1\) interface: .*, \(2\) targets.cpu.sizes: "):
+        ProblemSpec.from_dict({**HEAD, "interface": 3, "targets": {"cpu": {"sizes": {"COLS": 3}}}}, folder=tmp_path)
+
+
 def test_of_many_mistakes_the_first_and_their_number_are_told(tmp_path: Path) -> None:
     said = refusal(tmp_path, f"name: mine\nreference: reference.py\nideas: {list(range(30))}\n")
     assert said.startswith("30 mistakes: (1) ideas.0: ") and said.endswith(", and 10 more")

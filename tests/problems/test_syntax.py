@@ -1,6 +1,7 @@
 """Sizes written into a reference's text."""
 
 import ast
+import re
 
 import pytest
 
@@ -19,6 +20,8 @@ from ridgeline.tools.errors import ProblemError
         ("é = 'ü'; N = 4; M = 5\n", {"N": 16, "M": 17}, "é = 'ü'; N = 16; M = 17\n"),
         ("# a\x0cb\nN = 4\n", {"N": 16}, "# a\x0cb\nN = 16\n"),
         ("EPS = 1e-5\n", {"EPS": -0.5}, "EPS = -0.5\n"),
+        ("AXIS = -2\nSCALE = 3 / 2\n", {"AXIS": -1, "SCALE": 0.5}, "AXIS = -1\nSCALE = 0.5\n"),
+        ("PADDING = 1\n", {"PADDING": 0}, "PADDING = 0\n"),
         ("N = 4\ndef f():\n    N = 4\n", {"N": 16}, "N = 16\ndef f():\n    N = 4\n"),
     ],
 )
@@ -50,6 +53,14 @@ def test_a_size_that_cannot_be_set_is_refused(source: str, expected: str) -> Non
     with pytest.raises(ProblemError) as caught:
         substitute_sizes(source, {"N": 16}, "here")
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("source", ["B = 64\n", "B = 4 * 1024\n", "B, C = 1 << 4, 2.5\n"])
+@pytest.mark.parametrize("size", [-3, 12.5, -0.5])
+def test_a_count_is_replaced_by_a_count(source: str, size: float) -> None:
+    said = re.escape(f"here.B: must be a whole number, from 0 on, as in the reference, got {size}")
+    with pytest.raises(ProblemError, match=f"^{said}$"):
+        substitute_sizes(source, {"B": size}, "here")
 
 
 def test_a_text_is_replaced_by_a_types_name_and_by_nothing_else() -> None:

@@ -53,12 +53,12 @@ def test_an_error_of_the_judge_names_the_user_s_reference_and_the_sizes_it_was_g
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = _importing(tmp_path / "mine", "ROWS = 4\n").path
-    path.write_text(path.read_text() + "targets: {cpu: {sizes: {ROWS: -3}}}\n")
+    path.write_text(path.read_text() + "targets: {cpu: {sizes: {ROWS: 3}}}\n")
     monkeypatch.chdir(tmp_path)
     problem = load_problem(Path("mine"))
-    says = r"^mine/reference\.py: Model\(\) raised .* \(with ROWS = -3 of mine/problem\.yaml's targets\.cpu\.sizes\)$"
+    says = r"^mine/reference\.py: Model\(\) raised .* \(with ROWS = 3 of mine/problem\.yaml's targets\.cpu\.sizes\)$"
     with pytest.raises(NoRoomError, match=says), users_reference(problem, "cpu"):
-        raise NoRoomError("reference.py: Model() raised RuntimeError: negative dimension -3")
+        raise NoRoomError("reference.py: Model() raised RuntimeError: no room for 3")
     with pytest.raises(ProblemError, match=r"^reference\.py: sizes: is missing$"), users_reference(problem, "cpu"):
         raise ProblemError("reference.py: sizes: is missing")  # a key of problem.yaml has the reference's name
 
