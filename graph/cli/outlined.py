@@ -93,15 +93,19 @@ def tells_of_wait(reference: object) -> Callable[[float], None]:
 
     def tell(left_s: float) -> None:
         at_latest = time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
-        line = f"{reference}: waiting for its import and its first call, on tensors without values, until about {at_latest}"
+        line = f"{reference}: waiting for its import and its first calls, until about {at_latest}"
         sys.stderr.write(f"ridgeline: {printable(line)}\n")
         sys.stderr.flush()
 
     return tell
 
 
-def outline_problem(outlines: OutlineProcess, spec: ProblemSpec, target: str) -> OutlinedProblem:
+def outline_problem(
+    outlines: OutlineProcess, spec: ProblemSpec, target: str, *, with_run: bool = False
+) -> OutlinedProblem:
     """Return a problem on the oldest device of a kind that is composed for; `outlines` is with graphs.
+
+    With `with_run` a reference that reads values is run with the processor's sizes.
 
     Raises:
         ProblemError: the reference cannot be judged anywhere.
@@ -112,7 +116,8 @@ def outline_problem(outlines: OutlineProcess, spec: ProblemSpec, target: str) ->
     arch = ARCH if kind is DeviceKind.CUDA else "native"
     device = Device(kind=kind, name=kind.value, arch=arch, uuid="", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25)
     problem = on_device(spec, device)
-    found = outlines.outline(problem.reference_source, problem.tolerance)
+    runs = with_run and kind is DeviceKind.CPU
+    found = outlines.outline(problem.reference_source, problem.tolerance, with_run=runs)
     refuse_broken(found, spec, kind)
     if found.description is None:
         return OutlinedProblem(kind=kind, unknown=f"only a run can tell its signature: {found.reason}")

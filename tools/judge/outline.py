@@ -1,6 +1,7 @@
 """A reference's outline: its signature, its bytes, and what keeps it from being judged (no torch here).
 
-An outline takes neither the reference's memory nor its time: see `judge/worker/outline_main.py`.
+An outline takes neither the reference's memory nor its time: see `judge/worker/outline_main.py`. Of a reference that reads
+values it takes both, in bounds, where it is asked whether it raises.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ OPEN = frozenset({OutlineCode.TIGHT, OutlineCode.VALUES})
 """Codes that leave it open: only a run can tell."""
 LIMIT_S = 120.0
 """Limit for one reference: a recurrent layer of hundreds of steps takes tens of seconds."""
+RUN_LIMIT_S = 60.0
+"""Limit for a run for real, beyond which a reference is left to the judge; a few forwards, on one core."""
 MEMORY_BYTES = 8 << 30
 """Limit for what a reference allocates for real: constants, and a model whose constructor reads values."""
 
@@ -61,6 +64,7 @@ class OutlineRequest(Record):
     memory_bytes: int = MEMORY_BYTES
     with_graph: bool = False
     with_call: bool = False
+    with_run: bool = False  # for real, on the CPU, where tensors without values do not do
 
     @property
     def step_limit_s(self) -> float:

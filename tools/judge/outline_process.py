@@ -15,7 +15,7 @@ from typing import IO, Self
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.memory_check import in_gb, smaller_sizes
-from ridgeline.tools.judge.outline import LIMIT_S, MEMORY_BYTES, Outline, OutlineRequest
+from ridgeline.tools.judge.outline import LIMIT_S, MEMORY_BYTES, RUN_LIMIT_S, Outline, OutlineRequest
 from ridgeline.tools.machine.lifeline import GroupProcess, continue_stopped
 from ridgeline.tools.machine.places import default_cache_dir, why_unwritable
 from ridgeline.tools.machine.python_env import clean_environment, python_command, python_path
@@ -62,27 +62,31 @@ class OutlineProcess:
         if niceness:
             os.setpriority(os.PRIO_PROCESS, self._process.pid, niceness)
 
-    def outline(self, reference_source: str, tolerance: PrecisionClass = PrecisionClass.FP32) -> Outline:
+    def outline(
+        self, reference_source: str, tolerance: PrecisionClass = PrecisionClass.FP32, *, with_run: bool = False
+    ) -> Outline:
         """Return what can be told of a reference without running it for real.
+
+        With `with_run` one that reads values runs for real on the CPU, for RUN_LIMIT_S at most, to tell what raises.
 
         Raises:
             EngineError: the process went away, or did not answer.
         """
         assert self._process.stdin is not None  # noqa: S101  both are pipes
         assert self._process.stdout is not None  # noqa: S101
-        request = replace(self._terms, source=reference_source, tolerance=tolerance)
+        request = replace(self._terms, source=reference_source, tolerance=tolerance, with_run=with_run)
         try:
             self._process.stdin.write(json.dumps(request.to_json()) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # the empty line below says the same
-        self._await_answer(self._process.stdout)
+        self._await_answer(self._process.stdout, request.limit_s + (RUN_LIMIT_S if with_run else 0.0))
         line = self._process.stdout.readline()
         if not line:
             raise EngineError(f"the process that outlines references ended with status {self._process.wait()}")
         return Outline.from_json(json.loads(line))
 
-    def _await_answer(self, answers: IO[str]) -> None:
+    def _await_answer(self, answers: IO[str], limit_s: float) -> None:
         """Return once there is an answer, or the end of answers; a process that a reference stopped goes on.
 
         The process keeps to the limit itself, unless a process that the reference started stops it again and again.
@@ -93,8 +97,8 @@ class OutlineProcess:
             waited_s = time.monotonic() - since
             if waited_s > TELL_AFTER_S and not is_told:
                 is_told = True
-                self._on_wait(self._terms.limit_s)
-            if waited_s > self._terms.limit_s + _GRACE_S:
+                self._on_wait(limit_s)
+            if waited_s > limit_s + _GRACE_S:
                 self._process.kill()
                 raise EngineError("the process that outlines references did not answer: it is stopped again and again")
 

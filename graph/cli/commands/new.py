@@ -24,7 +24,7 @@ def execute(args: argparse.Namespace) -> int:
     with OutlineProcess(with_graphs=True, on_wait=tells_of_wait(args.reference)) as outlines:
 
         def check(source: str, tolerance: str) -> None:
-            if said := why_broken(outlines.outline(source, PrecisionClass(tolerance))):
+            if said := why_broken(outlines.outline(source, PrecisionClass(tolerance), with_run=True)):
                 raise BadReferenceError(f"{args.reference}: {said}")
 
         path = new_problem(args.name, Path(args.reference), Path(args.out), check=check)

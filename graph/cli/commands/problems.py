@@ -58,7 +58,7 @@ def _tell_one(named: str, *, is_json: bool) -> int:
     _check_models(spec)
     limit_s, tell = outline_limit_s(spec.call_timeout_s), tells_of_wait(spec.reference_given)
     with OutlineProcess(limit_s=limit_s, with_graphs=True, on_wait=tell) as outlines:
-        outlined = [outline_problem(outlines, spec, kind) for kind in spec.targets]
+        outlined = [outline_problem(outlines, spec, kind, with_run=True) for kind in spec.targets]
     refuse_too_large(outlined, spec)
     if is_json:
         sys.stdout.write(json.dumps([each.to_json() for each in outlined], indent=2) + "\n")

@@ -125,6 +125,27 @@ def test_what_speaks_against_a_reference_is_told(outlines: OutlineProcess, sourc
     assert "\n" not in found.reason
 
 
+@pytest.mark.parametrize(
+    ("body", "code", "says"),
+    [
+        ("return x.long().bincount()", "raised", "RuntimeError: bincount only supports 1-d"),
+        ("return x * float(x.sum()) + torch.rand(4, 8)", "form", "is nondeterministic"),
+        ("return x[x > 0.5]", "form", r"gives float32 \(\d+,\) and then float32 \(\d+,\): a kernel takes one form"),
+        ("return x * float(x.sum())", "values", "only the judge can tell"),
+        ("x * float(x.sum()); import os; os._exit(0)", "values", "only the judge can tell"),
+        ("x * float(x.sum()); raise MemoryError", "values", "only the judge can tell"),
+        ("float(x.sum())\n        while True: pass", "values", "only the judge can tell"),
+    ],
+)
+def test_a_reference_that_reads_values_runs_for_real_where_that_is_asked_for(
+    outlines: OutlineProcess, body: str, code: str, says: str
+) -> None:
+    assert outlines.outline(reference(body=body)).code == "values"
+    found = outlines.outline(reference(body=body), with_run=True)
+    assert found.code == code
+    assert re.search(says, found.reason), found.reason
+
+
 OUTLINING = """
 import sys
 from ridgeline.tools.judge.outline_process import OutlineProcess

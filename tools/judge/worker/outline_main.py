@@ -2,6 +2,7 @@
 
 The reference runs on PyTorch's fake tensors, which have shapes and no values. So a problem of 100 GiB is described in a
 second on any machine. Only the judge can tell what depends on values: a degenerate output, a NaN, results that differ.
+Where the reference itself reads values, and that is asked for, it runs for real once, so that one that raises is told.
 
 `python -m ridgeline.tools.judge.worker.outline_main PARENT` answers one JSON line for each on its standard input;
 `judge/outline_process.py` is the parent's handle. Each reference runs in a forked child of its own, since it may end its
@@ -21,8 +22,9 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -32,16 +34,13 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
     unset_fake_temporarily,
 )
-from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._pytree import tree_leaves
 
 from ridgeline.tools.errors import NoRoomError, ProblemError, without_name
 from ridgeline.tools.judge.hang_limit import HangLimit, hung_line
-from ridgeline.tools.judge.outline import Outline, OutlineCode, OutlineRequest
-from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.outline import RUN_LIMIT_S, Outline, OutlineCode, OutlineRequest
+from ridgeline.tools.judge.worker.call_watch import CallWatch
 from ridgeline.tools.judge.worker.description import describe
-from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode
-from ridgeline.tools.judge.worker.domain.usable import refuse_empty
+from ridgeline.tools.judge.worker.domain.usable import check_usable, refuse_empty
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.machine.lifeline import end_with_parent
@@ -79,47 +78,6 @@ class _RealModelReference(_FakeReference):
     def _make_model(self) -> torch.nn.Module:
         with unset_fake_temporarily():
             return super()._make_model()
-
-
-class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch gives these no types, nor those below
-    """Sees every operation of a call: which draw random numbers, and how many bytes live at once."""
-
-    def __init__(self, held: Tensors) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.random: list[str] = []
-        self.peak_bytes = 0
-        self._live: dict[StorageWeakRef, int] = {}
-        self._bound_bytes = 0  # at least what lives: counted anew only when it could be a new peak
-        self._note(held)
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operation and note its results."""
-        result = func(*args, **(kwargs or {}))
-        if torch.Tag.nondeterministic_seeded in func.tags and not _drops_nothing(func, args, kwargs or {}):
-            self.random.append(str(func).removeprefix("aten.").split(".")[0])
-        self._note(tuple(t for t in tree_leaves(result) if isinstance(t, torch.Tensor)))
-        return result
-
-    def _note(self, tensors: Tensors) -> None:
-        for tensor in tensors:
-            storage = tensor.untyped_storage()
-            key = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
-            if key not in self._live:
-                self._live[key] = storage.nbytes()
-                self._bound_bytes += storage.nbytes()
-        if self._bound_bytes > self.peak_bytes:
-            self._live = {k: n for k, n in self._live.items() if not k.expired()}  # type: ignore[no-untyped-call]
-            self._bound_bytes = sum(self._live.values())
-            self.peak_bytes = max(self.peak_bytes, self._bound_bytes)
-
-
-def _drops_nothing(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
-    """Return whether an operation that could drop elements at random (attention) is told to drop none."""
-    for index, argument in enumerate(func._schema.arguments):
-        if argument.name == "dropout_p":
-            given = args[index] if index < len(args) else argument.default_value
-            return not kwargs.get("dropout_p", given)
-    return False
 
 
 def outline(
@@ -161,7 +119,7 @@ def _outline(
         inputs = reference.draw_inputs(1)
         state = reference.named_tensors()
         versions = _versions(state.values())
-        watch = _Watch((*inputs, *state.values()))
+        watch = CallWatch((*inputs, *state.values()))
         with watch:
             reference.run(inputs)
         changes_state = versions != _versions(state.values())
@@ -206,17 +164,50 @@ def _refused(error: ProblemError) -> Outline:
 
 
 def _answer(request: OutlineRequest) -> Outline:
-    """Outline in a child that may crash, hang or print; the answer comes through a pipe."""
+    """Return the outline; of a reference that reads values what a run for real has against it, if that was asked for."""
+    found = _understood(request, _in_child(request, _outlined, request.limit_s))
+    if found.code is not OutlineCode.VALUES or not request.with_run:
+        return found
+    ran = _answered(_in_child(request, _run, RUN_LIMIT_S))
+    return found if ran is None or ran.code in (OutlineCode.NONE, OutlineCode.MEMORY) else ran
+
+
+def _outlined(request: OutlineRequest, limit: HangLimit) -> Outline:
+    asked = {"with_graph": request.with_graph, "with_call": request.with_call}
+    return outline(request.source, request.tolerance, **asked, limit=limit)
+
+
+def _run(request: OutlineRequest, limit: HangLimit) -> Outline:
+    """Return what speaks against a reference that runs for real; its signature is left to the judge, as is float64."""
+    try:
+        reference = Reference(request.source, limit=limit)
+        check_usable(reference, in_double=False)
+    except ProblemError as error:
+        return _refused(error)
+    return Outline()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """All that a child left: what it wrote before its pipe was closed, None where that took too long, and its reports."""
+
+    written: bytes | None
+    said: str
+    hang_report: str
+
+
+def _in_child(request: OutlineRequest, work: Callable[[OutlineRequest, HangLimit], Outline], limit_s: float) -> _Told:
+    """Work in a child that may crash, hang or print; the answer comes through a pipe."""
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as hang_report:
         child = os.fork()
         if child == 0:
             os.close(reading)
-            _in_child(request, writing, said.fileno(), hang_report.fileno())
+            _work(request, work, writing, said.fileno(), hang_report.fileno())
         os.close(writing)
         with _ended(child, reading):
-            written = _read(reading, request.limit_s)
-        return _understood(request, written, _end_of(said), _end_of(hang_report))
+            written = _read(reading, limit_s)
+        return _Told(written=written, said=_end_of(said), hang_report=_end_of(hang_report))
 
 
 def _end_of(file: IO[bytes]) -> str:
@@ -235,7 +226,13 @@ def _ended(child: int, descriptor: int) -> Iterator[None]:
         os.waitpid(child, 0)
 
 
-def _in_child(request: OutlineRequest, writing: int, said: int, hang_report: int) -> None:
+def _work(
+    request: OutlineRequest,
+    work: Callable[[OutlineRequest, HangLimit], Outline],
+    writing: int,
+    said: int,
+    hang_report: int,
+) -> None:
     try:
         end_with_parent(None)
         quiet = os.open(os.devnull, os.O_RDWR)
@@ -244,9 +241,7 @@ def _in_child(request: OutlineRequest, writing: int, said: int, hang_report: int
         os.dup2(said, 2)
         _limit_memory(request.memory_bytes)
         warnings.simplefilter("ignore")
-        limit = HangLimit(seconds=request.step_limit_s, report_fd=hang_report)
-        asked = {"with_graph": request.with_graph, "with_call": request.with_call}
-        answer = outline(request.source, request.tolerance, **asked, limit=limit)
+        answer = work(request, HangLimit(seconds=request.step_limit_s, report_fd=hang_report))
         with os.fdopen(writing, "wb") as pipe:
             pipe.write(_OWN + json.dumps(answer.to_json()).encode() + b"\n")
     except Exception:  # noqa: BLE001  the parent quotes the last line of what is said here
@@ -284,21 +279,29 @@ def _own_line(data: bytes) -> bytes | None:
     return answer if is_whole else None
 
 
-def _understood(request: OutlineRequest, written: bytes | None, said: str, hang_report: str) -> Outline:
-    answer = _own_line(written or b"")
+def _answered(told: _Told) -> Outline | None:
+    """Return the child's own answer, None where it ended without one."""
+    answer = _own_line(told.written or b"")
     if answer is not None:
         with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):  # the reference's, in the same words
             return Outline.from_json(json.loads(answer))
-    where = hung_line(hang_report, _FILE)
+    return None
+
+
+def _understood(request: OutlineRequest, told: _Told) -> Outline:
+    answer = _answered(told)
+    if answer is not None:
+        return answer
+    where = hung_line(told.hang_report, _FILE)
     if where is not None:
         reason = (
             f"{where or 'it'} did not end within {request.step_limit_s:.0f} s, even on tensors without values; "
             "mend an endless loop, or make its sizes smaller"
         )
         return Outline(code=OutlineCode.HUNG, reason=reason)
-    if written is None:
+    if told.written is None:
         return Outline(code=OutlineCode.TIME, reason=f"not outlined within {request.limit_s:.0f} s")
-    last = said.strip().splitlines()[-1:]
+    last = told.said.strip().splitlines()[-1:]
     how = f"; it last said: {last[0]}" if last else ""
     return Outline(code=OutlineCode.RAISED, reason=f"it ended the process that ran it{how}")
 

@@ -50,6 +50,12 @@ BROKEN = {
     "raises": ("return x * 2", "return x @ torch.randn(3, 3)", "forward() raised RuntimeError"),
     "imports": ("import torch\n", "import torch, nowhere_to_be_found\n", "No module named 'nowhere_to_be_found'"),
     "draws": ("return x * 2", "return torch.nn.functional.dropout(x, 0.5, True)", "two runs differ"),
+    "raises for real": (
+        "return x * 2",
+        "return x.long().bincount()",
+        "forward() raised RuntimeError: bincount only supports",
+    ),
+    "other shapes": ("return x * 2", "return x[x > 0]", "and then float32"),
     "float": (
         "return x * 2",
         "return {'y': x * 2, 'lr': 0.1}",
@@ -97,6 +103,14 @@ def test_a_reference_that_only_running_shows_to_be_wrong_is_refused_in_one_line_
         not said.out and said.err.count("\n") == 1 and f"{tmp_path / 'reference.py'}: " in said.err and says in said.err
     )
     assert not (tmp_path / "mine").exists()
+
+
+def test_a_reference_that_reads_values_and_does_not_raise_is_left_to_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reference.py").write_text(DOUBLING.replace("x * 2", "x * float(x.sum())"))
+    assert cli.main(["new", "mine", "--from", str(tmp_path / "reference.py"), "--out", str(tmp_path)]) == 0
+    assert "on cpu: only a run can tell its signature: depends on values" in capsys.readouterr().out
 
 
 def test_a_reference_that_never_ends_is_waited_for_in_words_and_refused_with_a_remedy(
