@@ -12,6 +12,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from ridgeline.tools.records.trial_words import with_contents
+
 
 def counted(number: int, noun: str) -> str:
     """Return "1 kernel", "3 branches", "2 replies", "4,200 tokens"; `noun` is the singular."""
@@ -80,8 +82,11 @@ def margin_words(margin: float | None, trial: str, figure: str) -> str:
 
 
 def in_users_words(said: str) -> str:
-    """Return a sentence of the judge for a person: of "nominal_0: error 2e-5, gate 1e-5" both names are the judge's own."""
-    return _GATE.sub("limit ", _NOMINAL.sub("inputs of get_inputs()", said))
+    """Return a sentence of the judge for a person: of "nominal_0: error 2e-5, gate 1e-5" both names are the judge's own.
+
+    What another trial's inputs are is told behind its name.
+    """
+    return _GATE.sub("limit ", _NOMINAL.sub("inputs of get_inputs()", with_contents(said)))
 
 
 _NOMINAL, _GATE = re.compile(r"\bnominal_\d+\b"), re.compile(r"\bgate (?=\d)")

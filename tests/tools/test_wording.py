@@ -33,10 +33,29 @@ def test_the_judge_s_inner_names_are_none_of_a_person_s_words() -> None:
     told = "inputs of get_inputs() (secret 2): values of gate differ (a row's error 0.0003, limit 4e-05 (7.5 x))"
     assert in_users_words(said) == told
     assert (
-        in_users_words("shifted: abnominal_0 and nominal are no trials")
-        == "shifted: abnominal_0 and nominal are no trials"
+        in_users_words("outlier: abnominal_0 and nominal are no trials")
+        == "outlier: abnominal_0 and nominal are no trials"
     )
     assert margin_words(0.5, "nominal_1", "error") == "50 % of the nearest limit (inputs of get_inputs(), error)"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("moved_copy: values differ", "moved_copy (inputs nearly copies of one another, moved): values differ"),
+        ("shifted (secret 2): shifted: x", "shifted (inputs 3x + 2) (secret 2): shifted: x"),
+        (
+            "right for its first calls only: scalars: x",
+            "right for its first calls only: scalars (other values of the scalars): x",
+        ),
+        ("alone_gain: x", "alone_gain (one argument alone of another draw): x"),
+        ("extra_3: x", "extra_3 (further inputs of get_inputs()): x"),
+        ("kernel.cpp:3: outliers: x", "kernel.cpp:3: outliers: x"),
+        ("outliers and shifted", "outliers and shifted"),
+    ],
+)
+def test_a_trial_s_contents_are_told_behind_its_name(said: str, told: str) -> None:
+    assert in_users_words(said) == told
 
 
 def test_a_time_that_is_absent_is_called_so_and_no_zero() -> None:

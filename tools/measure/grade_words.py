@@ -24,7 +24,7 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
     if graded.stale:
         reason = f"{name}: the output is that of an earlier call ({graded.stale}): nothing may be kept between calls"
         return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)
-    details = f"{_map_words(graded.error_map)}{_RERUN if varies else ''}; {_where(graded.worst)}"
+    details = f"{_map_words(graded.error_map)}{_RERUN if varies else ''}; {_where(output, graded.worst)}"
     if graded.invalid_bools:
         wrong = counted(graded.invalid_bools, "element")
         reason = f"{name}: {output} holds no bool in {wrong}{details}; a bool's byte is 0 or 1"
@@ -47,8 +47,8 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
         return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
     if graded.measured is not None:
         reason = (
-            f"{name}: {error}: like {graded.measured} arithmetic, sums of very many terms in one float, or some work left "
-            f"out, and {tolerance} is required{details}"
+            f"{name}: {error}: like {graded.measured} arithmetic, sums of very many terms in one float, another constant (an "
+            f"epsilon, a factor) or some work left out, and {tolerance} is required{details}"
         )
         return Finding(code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
     return Finding(code=ReasonCode.WRONG_VALUES, reason=f"{name}: values of {output} differ ({error}){details}")
@@ -83,10 +83,10 @@ def not_written_again(missing: Missing) -> Finding:
 _RERUN = "; another call on the same inputs gives other values: a race, or memory that was not written"
 
 
-def _where(worst: Element | None) -> str:
+def _where(output: str, worst: Element | None) -> str:
     if worst is None:
         return "no single element stands out"
-    return f"worst at {list(worst.index)}: got {worst.got:.7g}, expected {worst.expected:.7g}"
+    return f"worst at {output}{list(worst.index)}: got {worst.got:.7g}, expected {worst.expected:.7g}"
 
 
 def _map_words(found: ErrorMap | None) -> str:

@@ -27,6 +27,7 @@ from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import FRESH_SECRETS, NEAR_LIMIT, REPEAT_LIMIT, asked_of, loosest
 from ridgeline.tools.records.results import Trial, Verdict, factor_of
 from ridgeline.tools.records.trial_names import ALONE, INTEGERS, MIXTURE, NOMINAL, TWEAKED
+from ridgeline.tools.records.trial_words import LATE
 from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
@@ -263,7 +264,7 @@ class Verification:
                 self._trials[at] = replace(first, nearest=nearest_limit(first.nearest, found.trial.nearest))
                 return self._look_at_threads()
             found = explain_grade(found, self._tolerance)
-        return replace(found, reason=f"right for its first calls only: {found.reason}")
+        return replace(found, reason=f"{LATE}{found.reason}")
 
     def _call(self) -> None:
         self._call_s = self._runner.run(self._set).parent_s

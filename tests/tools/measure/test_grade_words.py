@@ -25,7 +25,8 @@ def test_the_limit_that_broke_is_named_with_its_figure_and_factor() -> None:
     found = explain_grade(graded(LimitUse(measure=Measure.ELEMENT, figure=6.4e-4, limit=3.2e-4)), PrecisionClass.FP32)
     assert found.code is ReasonCode.WRONG_VALUES
     assert found.reason == (
-        "shifted: values of out differ (an element's error 0.00064, gate 0.00032 (2 x)); worst at [1, 2]: got 1.5, expected 1"
+        "shifted: values of out differ (an element's error 0.00064, gate 0.00032 (2 x)); "
+        "worst at out[1, 2]: got 1.5, expected 1"
     )
 
 
@@ -39,6 +40,7 @@ def test_a_looser_class_is_told_with_the_figure_too() -> None:
     found = explain_grade(graded(nearest, measured=PrecisionClass.TF32), PrecisionClass.FP32)
     assert found.code is ReasonCode.PRECISION_TOO_LOW
     assert "a row's error 0.0003, gate 4e-05 (7.5 x): like tf32 arithmetic" in found.reason
+    assert "another constant (an epsilon, a factor)" in found.reason and "worst at out[1, 2]: " in found.reason
 
 
 def test_where_nothing_is_rounded_a_lost_bit_is_a_wrong_value() -> None:
@@ -64,7 +66,7 @@ def test_a_byte_that_is_no_bool_is_said_to_be_none() -> None:
     found = explain_grade(graded(wrong_integers=5, invalid_bools=3, worst=worst), PrecisionClass.FP32)
     assert found.code is ReasonCode.WRONG_VALUES
     assert found.reason == (
-        "shifted: out holds no bool in 3 elements; worst at [1, 2]: got 64, expected 1; a bool's byte is 0 or 1"
+        "shifted: out holds no bool in 3 elements; worst at out[1, 2]: got 64, expected 1; a bool's byte is 0 or 1"
     )
 
 
