@@ -10,7 +10,7 @@ from typing import Any
 from graph.app import build_host
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from ridgeline import search_node
+from ridgeline import EventLines, search_node
 
 THREAD: Any = {"configurable": {"thread_id": "host"}}
 
@@ -22,8 +22,10 @@ async def main(runs_dir: Path) -> None:
         host = build_host(search, saver)
         is_cut = bool((await host.aget_state(THREAD)).tasks)  # killed or cancelled: go on where it was
         given = None if is_cut else {"profile_ms": {"quickstart": 1.2, "embedding": 0.3}}
+        line_of = EventLines()
         async for event in host.astream(given, THREAD, stream_mode="custom"):
-            print(event["event"])
+            if line := line_of(event):
+                print(line, flush=True)
         print((await host.aget_state(THREAD)).values["report"])
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ridgeline.graph.build import GraphConfig, make_graph
+    from ridgeline.graph.cli.view.event_lines import EventLines
     from ridgeline.graph.hosting.node import make_hosted_graph, search_node
     from ridgeline.graph.hosting.outcome import HostedOutput
     from ridgeline.graph.hosting.settings import HostedSearch
@@ -52,6 +53,7 @@ __all__ = [
     "DeviceError",
     "EngineError",
     "Evaluation",
+    "EventLines",
     "GraphConfig",
     "HostedOutput",
     "HostedSearch",
@@ -111,6 +113,7 @@ _HOMES = {
             *("ProblemError", "RidgelineError", "RunError", "SandboxError", "StorageError"),
         )
     },
+    "EventLines": ("ridgeline.graph.cli.view.event_lines", "EventLines"),
     "load": ("ridgeline.graph.library.winner", "load"),
     "asearch": ("ridgeline.graph.library.search", "asearch"),
     "search": ("ridgeline.graph.library.search", "search"),

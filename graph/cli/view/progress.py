@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ridgeline.graph.cli.view.board import Board, Branch
+from ridgeline.graph.cli.view.event_lines import EventLines
 from ridgeline.graph.cli.view.figures import (
     format_baselines,
     format_batched,
@@ -32,7 +33,6 @@ from ridgeline.graph.cli.view.figures import (
     format_requests,
     format_seconds,
 )
-from ridgeline.graph.cli.view.lines import plain_line
 from ridgeline.tools.machine.waits import describe_wait
 from ridgeline.tools.wording import counted
 
@@ -114,15 +114,11 @@ class PlainView:
 
     def __init__(self, board: Board, console: Console) -> None:
         self._board, self._console = board, console
-        self._ends_with_wait = False
+        self._lines = EventLines(board)
 
     def show(self, event: Mapping[str, Any]) -> None:
-        """Print the event's line, if it has one; that a wait is over, only below the line of that wait."""
-        self._board.apply(event)
-        line = plain_line(event, self._board)
-        is_wait = event["event"] == "waiting"
-        if line and (not is_wait or event["holder"] or self._ends_with_wait):
-            self._ends_with_wait = is_wait and bool(event["holder"])
+        """Print the event's line, if it has one."""
+        if line := self._lines(event):
             stamp = f"[{format_seconds(self._board.elapsed_s()):>7}] "
             self._console.print(stamp + line, markup=False, highlight=False, soft_wrap=True)
 
