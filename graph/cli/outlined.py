@@ -173,7 +173,7 @@ def problem_lines(outlined: Sequence[OutlinedProblem]) -> list[str]:
 
 def _in_result(arg: ArgSpec) -> str:
     """Return where an output lies in a nested result; "" where its name tells it, and for what is no output."""
-    return f"  result{arg.source}" if arg.role is Role.OUTPUT and arg.source.startswith("[") else ""
+    return f"  {arg.source}" if arg.role is Role.OUTPUT and arg.source.startswith("result[") else ""
 
 
 def _why(refusal: UncoveredError) -> str:

@@ -51,7 +51,7 @@ class ArgSpec(Record):
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
     value: float | None = None  # a scalar's nominal value; scalars are also passed to `run` by value
-    source: str = ""  # how the reference names it: "ln.weight", "xs[0]"
+    source: str = ""  # how the reference names it: "ln.weight", "xs[0]", "result['y']"
 
     @property
     def spanned_bytes(self) -> int:

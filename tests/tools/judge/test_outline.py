@@ -78,10 +78,10 @@ def test_arguments_of_every_kind_are_outlined(
 @pytest.mark.parametrize(
     ("body", "sources"),
     [
-        ("return {'y': x + 1, 'n': 3, 'parts': [x - 1]}", ["['y']", "['parts'][0]"]),
-        ("return x + 1, (x - 1, {'z': x * 2})", ["[0]", "[1][0]", "[1][1]['z']"]),
+        ("return {'y': x + 1, 'n': 3, 'parts': [x - 1]}", ["result['y']", "result['parts'][0]"]),
+        ("return x + 1, (x - 1, {'z': x * 2})", ["result[0]", "result[1][0]", "result[1][1]['z']"]),
         ("return x + 1, x - 1", ["out_0", "out_1"]),
-        ("x.mul_(2); return {'y': x + 1}", ["['y']", "x_after"]),
+        ("x.mul_(2); return {'y': x + 1}", ["result['y']", "x_after"]),
     ],
 )
 def test_an_output_tells_where_in_a_nested_result_it_lies(

@@ -148,7 +148,7 @@ class Reference:
         names = [*(["out"] if n == 1 else [f"out_{i}" for i in range(n)]), *written]
         places = [place for place, part in placed_parts(self._result) if isinstance(part, torch.Tensor)]
         is_plain = all(place in ("", f"[{i}]") for i, place in enumerate(places))  # as the names tell it
-        sources = [*(names[:n] if is_plain else places), *written]
+        sources = [*(names[:n] if is_plain else [f"result{place}" for place in places]), *written]
         return [
             tensor_spec(unique_name(name, taken), Role.OUTPUT, output, source, keep_strides=False)
             for name, output, source in zip(names, outputs, sources, strict=True)

@@ -88,7 +88,7 @@ def test_where_an_output_lies_in_a_nested_result_is_told(tmp_path: Path, capsys:
     assert "  out_0  output  float32 [8, 8]  result['y']" in told
     assert "  out_1  output  float32 [8]  result['rest'][0]" in told
     assert cli.main(["problems", str(tmp_path / "mine" / "problem.yaml")]) == 0
-    assert "// out_1: output `['rest'][0]`, float32 (8)\n" in capsys.readouterr().out
+    assert "// out_1: output `result['rest'][0]`, float32 (8)\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", BROKEN)
