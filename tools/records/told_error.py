@@ -26,6 +26,7 @@ ERRORS: Mapping[str, type[RidgelineError]] = {
     "FileLost": errors.FileLost,
     "NotBegun": errors.NotBegun,
     "OutOfBudget": errors.OutOfBudget,
+    "SearchCut": errors.SearchCut,
     "NotRecorded": errors.NotRecorded,
     "EngineError": errors.EngineError,
     "TrustedProcessLost": errors.TrustedProcessLost,

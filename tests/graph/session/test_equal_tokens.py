@@ -73,9 +73,11 @@ def test_a_limit_that_is_no_number_of_tokens_is_refused(
 
 async def test_a_run_without_a_token_is_no_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ridgeline.checkpoints.archive import Archive
+    from ridgeline.checkpoints.run_record import RunRecord
 
     monkeypatch.chdir(tmp_path)
-    Archive.open(tmp_path / "run" / "archive.sqlite").close()
+    with Archive.open(tmp_path / "run" / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(problem={"name": "toy"}))
     for name, says in (("run", "used no token"), ("nowhere", "no such run")):
         words = vars(make_parser().parse_args(["run", "softmax", "--max-tokens", name]))
         with pytest.raises(RunError, match=says):

@@ -45,6 +45,7 @@ def _back_to_schema_3(archive: Archive) -> None:
             keys = {"candidate_id": failure.candidate_id, "purpose": failure.purpose.value}
             rows.table("evaluations").insert({**keys, "record": record})
         rows.execute("UPDATE runs SET description = json_set(description, '$.skipped_trials[0]', 'shifted: outside')")
+        rows.execute("ALTER TABLE failed_sends DROP COLUMN unpriced")
         rows.execute("DROP TRIGGER reply_ends_answers")
         for table in ("prompts", "answers", "steering"):
             rows.execute(f"DROP TABLE {table}")

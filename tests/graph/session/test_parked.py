@@ -232,5 +232,7 @@ async def test_a_parked_run_whose_problem_is_not_here_says_what_to_name(tmp_path
 
 
 def test_a_run_of_a_shipped_problem_finds_it_where_ridgeline_is_installed(tmp_path: Path) -> None:
-    begun = RunRecord(problem_path="/gone/problems/quickstart/problem.yaml", problem={"name": "quickstart"})
+    begun = RunRecord(
+        problem_path="/gone/problems/quickstart/problem.yaml", problem={"name": "quickstart"}, settings={}
+    )
     assert _searched_problem(tmp_path, begun).name == "quickstart"
