@@ -250,6 +250,7 @@ def _between(low: int, tensor: torch.Tensor, generator: torch.Generator) -> torc
     whole = tensor.long()
     room = whole - low
     room[(room < 0) & (whole > low)] = 1 << 62  # beyond what 64 bits hold
+    room = room.clamp_max(1 << 62)
     drawn = torch.rand(tensor.shape, generator=generator, device=generator.device, dtype=torch.float64)
     return (low + (drawn * (room + 1)).long().clamp_max(room)).to(tensor.dtype)
 
