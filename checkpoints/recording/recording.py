@@ -168,7 +168,7 @@ def _calls(archive: Archive, candidates: Mapping[str, Candidate], ideas: Mapping
             usage={
                 "input_tokens": call.input_tokens,
                 "output_tokens": call.output_tokens,
-                "usd": None if call.unpriced else call.usd,
+                "usd": None if call.unpriced and not call.usd else call.usd,
                 "latency_s": call.latency_s or 0.0,
             },
             kernel=_edited(call.call_id, reply, candidates, ids) if reply else "",

@@ -30,7 +30,7 @@ class RunStatus(BaseModel):
     device: str
     models: list[str]
     state: str = Field(
-        description="starting, running; stopped, waiting, killed, budget: resume_search goes on; finished, at_floor, "
+        description="starting, running; stopped, waiting, interrupted, budget: resume_search goes on; finished, at_floor, "
         "stalled, no_gain: over; refused: it did not begin, `error` says why"
     )
     is_running: bool = Field(description="whether a process searches now")

@@ -39,8 +39,8 @@ LOG = "run.log"
 MOST_LISTED = 20
 _TAIL_BYTES = 4096
 _LONGEST_LINE = 400
-KILLED_STATE = "killed"
-"""Of a run whose process ended without a word; it can be resumed."""
+INTERRUPTED_STATE = "interrupted"
+"""Of a run whose process ended without a word, or by an error; it can be resumed."""
 
 
 def find(runs_dir: Path, named: str) -> Path:
@@ -111,7 +111,7 @@ def read_status(run: Path) -> RunStatus:
         best=best,
         waiting=waiting,
         last_event=last_line(run / LOG),
-        error=None,
+        error=(record.ended_by or None) if state == INTERRUPTED else None,
         tokens=result["tokens"],
         usd=result["usd"],
         wall_s=result["wall_s"],
@@ -133,7 +133,7 @@ def _mark(state: str, rounds: int, best: str, waiting: Sequence[str]) -> str:
 
 def short_state(state: str) -> str:
     """Return a run's state as one word."""
-    return KILLED_STATE if state == INTERRUPTED else RunState(state).value
+    return INTERRUPTED_STATE if state == INTERRUPTED else RunState(state).value
 
 
 def found_kernel(entry: dict[str, Any] | None, *, is_certified: bool) -> FoundKernel | None:

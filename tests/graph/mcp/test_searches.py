@@ -133,7 +133,7 @@ async def test_a_search_that_is_killed_is_told_so_with_its_processes_end(tmp_pat
         number = int((Path(begun["run"]) / LOCK_NAME).read_text())
         os.kill(number, signal.SIGKILL)
         killed = await ask(client, "wait", run="mine", seconds=60, seen=known["seen"])
-        assert (killed["state"], killed["is_running"], killed["is_resumable"]) == ("killed", False, True)
+        assert (killed["state"], killed["is_running"], killed["is_resumable"]) == ("interrupted", False, True)
         await until(lambda: not Path(f"/proc/{number}").exists())  # reaped
         told = await ask(client, "status", run="mine")
         assert "was ended by signal 9" in told["error"]

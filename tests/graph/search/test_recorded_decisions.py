@@ -6,6 +6,7 @@ import pytest
 from tests.graph.conftest import Search
 from tests.graph.requests_made import ELITE
 
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.recording.recording import record
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.models.recorded_answers import Answers
@@ -41,6 +42,19 @@ def first_branch(context: SearchContext) -> BranchState:
 
 def first_idea(context: SearchContext) -> IdeaDraft:
     return IdeaDraft.model_validate(context.archive.ideas()[0].to_json())
+
+
+async def test_a_call_keeps_the_price_of_its_answer_beside_a_failed_send_without_one(recorded: SearchContext) -> None:
+    journal = Journal(recorded.archive)
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    for call_id, reply_usd in (("r9:ideate:0", 0.5), ("r9:ideate:1", None)):
+        for _ in range(2):
+            journal.begin(call_id, model="openai:o3", prompt_sha256="aa", request={"round": 9})
+            journal.fail(call_id, "502", usage | {"usd": None})
+        journal.begin(call_id, model="openai:o3", prompt_sha256="aa", request={"round": 9})
+        journal.finish(call_id, usage | {"text": "{}", "usd": reply_usd, "latency_s": 1.0, "raw": {}})
+    prices = {call.call_id: call.usage["usd"] for call in record(recorded.archive).calls}
+    assert (prices["r9:ideate:0"], prices["r9:ideate:1"]) == (0.5, None)
 
 
 async def test_each_kind_of_search_has_its_decisions(recorded: SearchContext) -> None:

@@ -22,6 +22,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import read_schema
 from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.library.winner import load
+from ridgeline.graph.mcp.runs import read_status
 from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_resolved, run_search
@@ -241,8 +242,10 @@ async def test_refused_key_stops_the_search_which_can_be_resumed(tmp_path: Path)
     refuses = ScriptedModel(kernel=lambda r: ModelError("scripted: the key was refused (HTTP 401)"))
     with pytest.raises(ModelError, match="refused"):
         await run_search(options(tmp_path), engine=MemoryEngine(), models=[refuses])
+    told = read_status(tmp_path / "run")
+    assert (told.state, told.error) == ("interrupted", "scripted: the key was refused (HTTP 401)")
     result = await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()])
-    assert result.state == "finished"
+    assert (result.state, read_status(tmp_path / "run").error) == ("finished", None)
 
 
 async def test_resumed_search_keeps_its_device_whatever_is_passed(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_numbers_over_more_than_63_bits_are_lowered_and_lifted_within_their_rang
         assert bool((lower <= keys).all()) and float((lower < keys).double().mean()) > 0.9
         assert low <= int(lifted.min()) and int(lifted.max()) <= high
         whole = lowered(torch.tensor([0, 2**63 - 1, 5]), generator(seed), low=0)
-        assert 0 <= int(whole.min()) and int(whole[2]) <= 5
+        assert int(whole.min()) >= 0 and int(whole[2]) <= 5
 
 
 def test_a_row_of_padding_alone_keeps_no_bag_of_the_others_from_being_empty() -> None:
