@@ -175,9 +175,12 @@ def whole_numbers_words(ranges: Sequence[Mapping[str, Any]], not_met: Iterable[s
 
     `not_met` has the names of what was not tried, "not_varied pos": such an input was only as it is given.
     """
-    kept = {name.removeprefix("not_varied ") for name in not_met}
+    kept = {name.removeprefix(_KEPT) for name in not_met if name.startswith(_KEPT)}
     each = ", ".join(
         f"{told['name']} {told['low']} to {told['high']}{' (only as given)' if told['name'] in kept else ''}"
         for told in ranges
     )
     return f"whole numbers tried: {each}" if each else ""
+
+
+_KEPT = "not_varied "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ridgeline.tools.wording import counted, in_users_words, margin_words, medians_words
+from ridgeline.tools.wording import counted, in_users_words, margin_words, medians_words, whole_numbers_words
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,9 @@ def test_a_time_that_is_absent_is_called_so_and_no_zero() -> None:
     assert medians_words(None, 2.0236, 2.35) == "time not measured"
     assert medians_words(0.8612, None, None) == "0.8612 ms"
     assert medians_words(0.8612, 2.0236, None) == medians_words(0.8612, 2.0236, 2.35) == "0.8612 ms against 2.0236 ms"
+
+
+def test_an_input_with_the_name_of_a_skipped_trial_was_tried_with_other_numbers() -> None:
+    ranges = [{"name": name, "low": 0, "high": 9} for name in ("outliers", "pos")]
+    told = whole_numbers_words(ranges, ["outliers", "not_varied pos"])
+    assert told == "whole numbers tried: outliers 0 to 9, pos 0 to 9 (only as given)"
