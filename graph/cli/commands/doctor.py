@@ -227,7 +227,7 @@ def _folders() -> Iterator[Check]:
         item="runs",
         is_fine=not why,
         detail=f"{RUNS.absolute()}{f': {why}' if why else ', below the current folder'}",
-        remedy=remedy_for(why, "change to a folder of yours, or name one with --run-dir") if why else "",
+        remedy="change to a folder of yours, or name one with --run-dir" if why else "",
         is_needed=False,
     )
     yield _cache(cache)

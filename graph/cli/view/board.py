@@ -44,9 +44,7 @@ class Board:
     phase: str = "measuring the reference"
     baselines_ms: dict[str, float | None] = field(default_factory=dict)
     baselines_stored: dict[str, str] = field(default_factory=dict)  # when those kept from earlier were measured
-    are_certificates: bool = (
-        False  # PyTorch's times are those of the certificate, on which the best kernel's ratios rest
-    )
+    are_of_certificate: bool = False  # PyTorch's times, so that the best kernel's ratios rest on them
     floor_ms: float | None = None  # of memory
     compute_floor_ms: float = 0.0
     round: int = 0
@@ -149,7 +147,7 @@ class Board:
             self.set_best(best.id, best.speedup, best.speedup_ci95, best.median_ms)
             self.fastest = None  # the end says why another figure does not count
         if again_ms:
-            self.baselines_ms, self.baselines_stored, self.are_certificates = dict(again_ms), {}, True
+            self.baselines_ms, self.baselines_stored, self.are_of_certificate = dict(again_ms), {}, True
 
     def best_of_torch(self) -> tuple[str, float] | None:
         """Return the name and milliseconds of the fastest baseline that ran."""

@@ -12,7 +12,7 @@ BARS = "▁▂▃▄▅▆▇█"
 
 def format_baselines(board: Board) -> str:
     """Return every baseline's time in one line."""
-    again = " (by itself again, for the certificate)" if board.are_certificates else ""
+    again = " (by itself again, for the certificate)" if board.are_of_certificate else ""
     each = ", ".join(
         (f"{mode_words(name)} {ms:.3f} ms" if ms is not None else f"{mode_words(name)} failed")
         + in_brackets(stored_words(board.baselines_stored.get(name)))
