@@ -145,7 +145,7 @@ async def _pytorch_times(engine: Engine, problem: DescribedTarget, tell: Callabl
 
 
 async def _told_unless_soon(work: Awaitable[T], tell: Callable[[], object]) -> T:
-    """Return what the work gives; `tell` is called where it is not done soon."""
+    """Return what the work gives; `tell` is called where it is not done soon. A cancelled one has ended when this ends."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.wait({task}, timeout=STORED_WITHIN_S)
@@ -154,6 +154,7 @@ async def _told_unless_soon(work: Awaitable[T], tell: Callable[[], object]) -> T
         return await task
     finally:
         task.cancel()
+        await asyncio.gather(task, return_exceptions=True)  # the engine's clean-up, as where it is awaited itself
 
 
 async def _further(so_far: S | EngineError, step: Callable[[S], Awaitable[T]]) -> T | EngineError:
