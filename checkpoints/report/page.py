@@ -64,7 +64,7 @@ from ridgeline.checkpoints.report.wording import (
 )
 from ridgeline.checkpoints.result import BestKernel, choose_best
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import RESUMABLE
+from ridgeline.checkpoints.runs.folders import RESUMABLE, UNFINISHED
 from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies, failures_of
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
@@ -257,11 +257,17 @@ def _baseline_rows(best: BestKernel | None, entries: list[dict[str, Any]]) -> li
 
 
 def _time_words(result: dict[str, Any], certificate: StoredCertificate | None) -> str:
-    """Return what took the time of a search beside its rounds; "" where these took all of it, as far as seconds tell."""
-    in_rounds_s = sum(entry["wall_s"] or 0.0 for entry in result["history"])
+    """Return what took the time of a search beside its rounds; "" where these took all of it, as far as seconds tell.
+
+    "" also of a search that is not over: its last round may be under way, or cut, and has no time of its own.
+    """
+    rounds_s = [entry["wall_s"] for entry in result["history"]]
+    if result["state"] in UNFINISHED or None in rounds_s:
+        return ""
+    in_rounds_s = sum(rounds_s)
     certified_s = sum(certificate.seconds.values()) if certificate else 0.0
     left_s = (result["wall_s"] or 0.0) - in_rounds_s - certified_s
-    if not result["history"] or left_s + certified_s < 1:
+    if not rounds_s or left_s + certified_s < 1:
         return ""
     own = f", the certificate's steps {seconds_text(certified_s)}" if certified_s else ""
     return (
