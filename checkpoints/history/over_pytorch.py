@@ -35,14 +35,14 @@ def speedup_vs_best(evaluation: Evaluation, baselines: Baselines | None) -> floa
     return evaluation.speedup * best.median_ms / eager_ms
 
 
-def eager_beside(precision: str | None, entries: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return eager's time among PyTorch's own times, of the eager that a kernel of this class is timed against.
+def eager_beside(precision: str | None, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return eager's entry among PyTorch's own times, of the eager that a kernel of this class is timed against.
 
-    `precision` and `entries` are those of result.json.
+    `precision` and `entries` are those of result.json. None where it has no time.
     """
-    times = {entry["name"]: entry["median_ms"] for entry in entries}
-    with_tf32 = times.get(ReferenceMode.EAGER_TF32) if precision and PrecisionClass(precision).is_reduced else None
-    return with_tf32 or times.get(ReferenceMode.EAGER)
+    timed = {entry["name"]: entry for entry in entries if entry["median_ms"]}
+    with_tf32 = timed.get(ReferenceMode.EAGER_TF32) if precision and PrecisionClass(precision).is_reduced else None
+    return with_tf32 or timed.get(ReferenceMode.EAGER)
 
 
 def over_each(speedup: float | None, precision: str | None, entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -50,10 +50,10 @@ def over_each(speedup: float | None, precision: str | None, entries: Sequence[Ma
 
     `precision` and `entries` are those of result.json.
     """
-    eager_ms = eager_beside(precision, entries)
-    if not speedup or not eager_ms:
+    eager = eager_beside(precision, entries)
+    if not speedup or not eager:
         return {}
-    return {e["name"]: speedup * e["median_ms"] / eager_ms for e in entries if e["median_ms"]}
+    return {e["name"]: speedup * e["median_ms"] / eager["median_ms"] for e in entries if e["median_ms"]}
 
 
 def without_figure(baselines: Iterable[Baseline], precision: PrecisionClass | None) -> list[str]:

@@ -329,3 +329,9 @@ def best_configuration(without_figure: Iterable[str] = ()) -> str:
     """Return the name of PyTorch's best configuration, with the configurations that could not be measured."""
     failed = " and ".join(map(mode_words, without_figure))
     return f"best configuration{f' ({failed} failed: no figure)' if failed else ''}"
+
+
+def fastest_of_pytorch(without_figure: Iterable[str] = (), *, of: str = "") -> str:
+    """Return "the fastest of PyTorch", `of` some of it alone, with the configurations that could not be measured."""
+    failed = " and ".join(map(mode_words, without_figure))
+    return f"the fastest of PyTorch{of}{f' without {failed}, which failed' if failed else ''}"

@@ -8,23 +8,24 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ridgeline.checkpoints.history.over_pytorch import eager_beside, over_each
-from ridgeline.checkpoints.report.wording import NAMED_LABELS, label_in_words, not_met_words
+from ridgeline.checkpoints.history.over_pytorch import eager_beside, over_each, without_figure
+from ridgeline.checkpoints.report.wording import NAMED_LABELS, fastest_of_pytorch, label_in_words, not_met_words
 from ridgeline.graph.cli import EXIT_INTERNAL, EXIT_OK
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.request import PROBLEM_SUFFIXES
 from ridgeline.graph.cli.view.figures import format_seconds
 from ridgeline.graph.library.evaluation import Evaluation, evaluate
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.records.baselines import Baseline
 from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.vocabulary import ReasonCode, Status
+from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
 from ridgeline.tools.wording import (
     BUSY_TIMES,
     in_brackets,
@@ -146,25 +147,28 @@ def _over_best(line: dict[str, Any]) -> str:
     """Return ", 0.80x the fastest of PyTorch (max-autotune 12.6 ms to eager's 15.8 ms, timed without the kernel)".
 
     The ratio is that over eager times theirs, which are of another run. Where eager is the fastest it says so, and where
-    no other configuration ran.
+    no other configuration ran. Those that failed are named.
     """
     best, entries, precision = line["speedup_vs_best"], line["baselines"], line["precision_class"]
     if best is None:
         return ""
     ratios = over_each(line["speedup"], precision, entries)
-    doubt = f"; {BUSY_TIMES}" if any(entry.get("was_busy") for entry in entries) else ""
+    failed = without_figure(map(Baseline.from_json, entries), PrecisionClass(precision) if precision else None)
     if math.isclose(best, line["speedup"]):
         if len(ratios) < len(entries) and len(ratios) == 1:
             return ", PyTorch's other configurations failed"
-        faster = " at the kernel's precision" if any(ratio < best for ratio in ratios.values()) else ""
-        return (
-            f", which is the fastest of PyTorch{faster}{in_brackets(doubt.removeprefix('; '))}"
-            if len(ratios) > 1
-            else ""
-        )
+        of = " at the kernel's precision" if any(ratio < best for ratio in ratios.values()) else ""
+        busy = in_brackets(_busy_words(entries))  # any of them may be faster where no other program takes cores
+        return f", which is {fastest_of_pytorch(failed, of=of)}{busy}" if len(ratios) > 1 else ""
+    over = f", {near_one(best)}x {fastest_of_pytorch(failed)}"
     named = next((entry for entry in entries if math.isclose(ratios.get(entry["name"], 0.0), best)), None)
-    if named is None:
-        return f", {near_one(best)}x the fastest of PyTorch"
-    eager = f"to eager's {eager_beside(precision, entries):.3f} ms, timed without the kernel"
-    which = f"{mode_words(named['name'])} {named['median_ms']:.3f} ms {eager}{doubt}"
-    return f", {near_one(best)}x the fastest of PyTorch ({which})"
+    eager = eager_beside(precision, entries)
+    if named is None or eager is None:
+        return over
+    beside = f"to eager's {eager['median_ms']:.3f} ms, timed without the kernel"
+    notes = (f"{mode_words(named['name'])} {named['median_ms']:.3f} ms {beside}", _busy_words((named, eager)))
+    return f"{over} ({'; '.join(filter(None, notes))})"
+
+
+def _busy_words(entries: Sequence[Mapping[str, Any]]) -> str:
+    return BUSY_TIMES if any(entry.get("was_busy") for entry in entries) else ""
