@@ -12,8 +12,10 @@ from ridgeline.checkpoints.report.certificate import render_certificate
 from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.result import BestKernel, build_result, choose_best
+from ridgeline.checkpoints.runs.folders import INTERRUPTED
 from ridgeline.checkpoints.storage.own_files import replace_file
 from ridgeline.checkpoints.storage.strict_json import finite, pretty
+from ridgeline.tools.records.vocabulary import RunState
 
 
 def write_run_outputs(run_dir: Path, archive: Archive, *, state: str | None = None) -> dict[str, Any]:
@@ -41,15 +43,33 @@ def write_run_outputs(run_dir: Path, archive: Archive, *, state: str | None = No
 def renew_report(run_dir: Path, archive: Archive) -> None:
     """Write the report of a search that goes on anew where an earlier session left one, with a notice that it is of now.
 
+    It says what was so at a time: a kill leaves it.
+
     Raises:
         StorageError: the folder cannot be written.
     """
-    if not (run_dir / "report.html").is_file():
-        return
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     notice = (
-        f"The search goes on, and this page is of {at}: what was found since is missing. It is written anew as each round "
-        f"ends; ridgeline show {shlex.quote(str(run_dir.absolute()))} --web shows the search as it is."
+        f"The search was going on at {at}, when this page was written: what was found since is missing. It is written anew as "
+        f"each round ends; ridgeline show {shlex.quote(str(run_dir.absolute()))} --web shows the search as it is."
     )
-    page = render_report(archive, build_result(archive), state_words="still running", notice=notice)
+    _rewrite(run_dir, archive, state_words=f"running at {at}", notice=notice)
+
+
+def end_report(run_dir: Path, archive: Archive) -> None:
+    """Write the report anew where there is one, with how its search ended that writes no other file: by a fault, say.
+
+    Raises:
+        StorageError: the folder cannot be written.
+    """
+    run = archive.run()
+    is_cut = run.state in (None, RunState.RUNNING)
+    words = INTERRUPTED if is_cut else ending(run.state or "", run.stop_reason)
+    _rewrite(run_dir, archive, state_words=f"{words}; ended by: {run.ended_by}" if run.ended_by else words)
+
+
+def _rewrite(run_dir: Path, archive: Archive, *, state_words: str, notice: str = "") -> None:
+    if not (run_dir / "report.html").is_file():
+        return
+    page = render_report(archive, build_result(archive), state_words=state_words, notice=notice)
     replace_file(run_dir / "report.html", page)
