@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.tools.records.trial_words import with_contents
+from ridgeline.tools.records.vocabulary import Label
 
 
 def counted(number: int, noun: str) -> str:
@@ -173,14 +174,17 @@ def did_you_mean(word: str, known: Iterable[str], *, before: str = "", after: st
 def whole_numbers_words(ranges: Sequence[Mapping[str, Any]], not_met: Iterable[str] = ()) -> str:
     """Return which whole numbers inputs held in trials: "whole numbers tried: idx 0 to 4095"; "" for no such input.
 
-    `not_met` has the names of what was not tried, "not_varied pos": such an input was only as it is given.
+    `not_met` has the names of what was not tried: "not_varied pos" of an input that was only as it is given, "only_as_drawn
+    pos" of one that was only as each call gives it.
     """
-    kept = {name.removeprefix(_KEPT) for name in not_met if name.startswith(_KEPT)}
+    tried = {of: _TRIED[label] for label, _, of in (name.partition(" ") for name in not_met) if label in _TRIED}
     each = ", ".join(
-        f"{told['name']} {told['low']} to {told['high']}{' (only as given)' if told['name'] in kept else ''}"
-        for told in ranges
+        f"{told['name']} {told['low']} to {told['high']}{in_brackets(tried.get(told['name'], ''))}" for told in ranges
     )
     return f"whole numbers tried: {each}" if each else ""
 
 
-_KEPT = "not_varied "
+_TRIED: Mapping[str, str] = {
+    Label.NOT_VARIED: "only as given",
+    Label.ONLY_AS_DRAWN: "only as get_inputs() draws it",
+}

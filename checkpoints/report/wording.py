@@ -51,6 +51,7 @@ LABEL_WORDS: Mapping[str, str] = {
     Label.TRIAL_SKIPPED: "one kind of test input was left out",
     Label.VENDOR_LIBRARY: "a library works for it, or lies ready in its process",
     Label.NOT_VARIED: "an argument held the same values in every test, so a kernel may ignore it",
+    Label.ONLY_AS_DRAWN: "an argument was tried only as get_inputs() draws it, so a kernel may rely on what its draws share",
     Label.NOT_SANITIZED: "no memory checker looked at it; its certificate says what one needs",
     Label.EAGER_IN_JUDGE: "eager PyTorch was timed in the judge, where it may be faster than in a process like the kernel's",
     Label.PARAMETER_WITHOUT_EFFECT: "an argument hardly changes an output, so it may be ignored there",
@@ -317,11 +318,14 @@ def not_met_words(name: str, reason: str) -> str:
     label, _, of = name.partition(" ")
     if not of or label not in NAMED_LABELS:
         return f"{name} skipped"
-    kept = " was not tried with other values" if label == Label.NOT_VARIED else ""
-    return ": ".join(filter(None, (label, f"{of}{kept}", " ".join(reason.split()))))
+    return ": ".join(filter(None, (label, f"{of}{_TRIED.get(label, '')}", " ".join(reason.split()))))
 
 
-NAMED_LABELS = (Label.TRIAL_SKIPPED, Label.NOT_VARIED, Label.PARAMETER_WITHOUT_EFFECT, Label.CONSTANT_OUTPUT)
+_TRIED: Mapping[str, str] = {
+    Label.NOT_VARIED: " was not tried with other values",
+    Label.ONLY_AS_DRAWN: " was tried only as get_inputs() draws it",
+}
+NAMED_LABELS = (Label.TRIAL_SKIPPED, *_TRIED, Label.PARAMETER_WITHOUT_EFFECT, Label.CONSTANT_OUTPUT)
 """Labels that come with the names of trials, arguments or outputs."""
 
 

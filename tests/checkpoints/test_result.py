@@ -13,7 +13,7 @@ import pytest
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
 from ridgeline.checkpoints.report.certificate_rows import certificate_sections
-from ridgeline.checkpoints.report.wording import unproven_words
+from ridgeline.checkpoints.report.wording import label_in_words, unproven_words
 from ridgeline.checkpoints.result import (
     Best,
     BestKernel,
@@ -158,6 +158,16 @@ def test_what_no_kernel_meets_is_told_with_its_reason(story: SimpleNamespace) ->
     assert "[not_varied: mask was not tried with other values: always these; timed row_scaled skipped]" in describe(
         line
     )
+
+
+def test_an_input_that_is_drawn_anew_is_not_said_to_hold_the_same_values(story: SimpleNamespace) -> None:
+    ok = story.ok("k", 1.5)
+    pos = SkippedTrial(name="only_as_drawn pos", reason="its numbers follow", label=Label.ONLY_AS_DRAWN)
+    verdict = dataclasses.replace(ok.verdict, skipped=(pos,), labels=(Label.ONLY_AS_DRAWN,))
+    line = evaluation_line("k.cpp", dataclasses.replace(ok, verdict=verdict), story.baselines())
+    _check(line, "evaluation")
+    assert "[only_as_drawn: pos was tried only as get_inputs() draws it: its numbers follow]" in describe(line)
+    assert "get_inputs() draws it" in label_in_words(Label.ONLY_AS_DRAWN)
 
 
 def test_the_range_of_whole_numbers_that_trials_held_is_told(story: SimpleNamespace) -> None:

@@ -66,5 +66,10 @@ def test_a_time_that_is_absent_is_called_so_and_no_zero() -> None:
 
 def test_an_input_with_the_name_of_a_skipped_trial_was_tried_with_other_numbers() -> None:
     ranges = [{"name": name, "low": 0, "high": 9} for name in ("outliers", "pos")]
-    told = whole_numbers_words(ranges, ["outliers", "not_varied pos"])
+    told = whole_numbers_words(ranges, ["outliers", "not_varied pos", "parameter_without_effect pos"])
     assert told == "whole numbers tried: outliers 0 to 9, pos 0 to 9 (only as given)"
+
+
+def test_an_input_that_is_drawn_anew_is_not_said_to_be_as_given() -> None:
+    told = whole_numbers_words([{"name": "pos", "low": 0, "high": 9}], ["only_as_drawn pos"])
+    assert told == "whole numbers tried: pos 0 to 9 (only as get_inputs() draws it)"

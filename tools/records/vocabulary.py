@@ -156,6 +156,7 @@ class Label(StrEnum):
     REDUCED_PRECISION = "reduced_precision"
     TRIAL_SKIPPED = "trial_skipped"
     NOT_VARIED = "not_varied"
+    ONLY_AS_DRAWN = "only_as_drawn"
     PARAMETER_WITHOUT_EFFECT = "parameter_without_effect"
     CONSTANT_OUTPUT = "constant_output"
     VENDOR_LIBRARY = "vendor_library"

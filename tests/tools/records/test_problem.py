@@ -43,6 +43,7 @@ def test_an_argument_spans_its_gaps_and_stores_what_a_kernel_moves(
         ("timed row_scaled", Label.TRIAL_SKIPPED),
         ("not_varied", Label.TRIAL_SKIPPED),  # of an argument, which it does not name
         ("not_varied mask", Label.NOT_VARIED),
+        ("only_as_drawn pos", Label.ONLY_AS_DRAWN),
         ("constant_output out_1", Label.CONSTANT_OUTPUT),
     ],
 )

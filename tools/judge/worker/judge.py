@@ -164,6 +164,7 @@ class Judge:
         found: dict[Label, Mapping[str, str]] = {
             Label.TRIAL_SKIPPED: self._domain.skipped,
             Label.NOT_VARIED: self._domain.not_varied,
+            Label.ONLY_AS_DRAWN: self._domain.only_as_drawn,
             Label.PARAMETER_WITHOUT_EFFECT: effects.without,
             Label.CONSTANT_OUTPUT: effects.constant_outputs,
         }

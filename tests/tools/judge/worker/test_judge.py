@@ -19,7 +19,7 @@ from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.user_code import contents_may_be_refused
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.trial_names import NOMINAL
-from ridgeline.tools.records.vocabulary import ArgKind, PrecisionClass, Role
+from ridgeline.tools.records.vocabulary import ArgKind, Label, PrecisionClass, Role
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_judge")]
 
@@ -103,6 +103,16 @@ def test_transforms_outside_the_domain_are_skipped_and_named(tmp_path: Path) -> 
     with judging(source, tmp_path) as judge:
         assert "shifted" not in judge.problem.trials
         assert "shifted" in {trial.name for trial in judge.problem.description.skipped_trials}
+
+
+def test_positions_that_are_drawn_anew_and_written_to_are_named_as_such_and_not_as_always_the_same(
+    tmp_path: Path,
+) -> None:
+    body = "return torch.zeros(1024).index_put((pos,), x.expand(32, 64))"
+    source = reference("pos, x", body, "torch.randint(0, 900, (32, 1)) + torch.arange(64), torch.randn(64)")
+    with judging(source, tmp_path) as judge:
+        labels = {trial.name: trial.label for trial in judge.problem.description.skipped_trials}
+    assert labels["only_as_drawn pos"] is Label.ONLY_AS_DRAWN and "not_varied pos" not in labels
 
 
 def test_a_reference_whose_output_is_constant_is_degenerate(tmp_path: Path) -> None:

@@ -61,8 +61,9 @@ _SCALAR_KEPT = "it is a whole number or a flag, part of a module's form, or the 
 class Domain:
     """The trials that a reference takes, in `names`, and those that it refuses, in `skipped` by name with the reason.
 
-    `not_varied` has the arguments that hold the same values in every trial, by name with the reason. The case book and
-    the secret source drop the parameters, inputs and mixtures that the reference refuses.
+    `not_varied` has the arguments that hold the same values in every trial, by name with the reason, `only_as_drawn` the
+    inputs of which no trial holds but what `get_inputs` draws. The case book and the secret source drop the parameters,
+    inputs and mixtures that the reference refuses.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Domain:
         self._buffers = frozenset(a.source for a in reference.signature.with_role(Role.BUFFER))
         self.skipped: dict[str, str] = {}
         self.not_varied: dict[str, str] = {}
+        self.only_as_drawn: dict[str, str] = {}
         self._sized = SizedTrials(book, source, reference, objection=self._objection_to, tried=self._try_unless_lost)
         self._settle_parameters()
         given = book.case(GIVEN)
@@ -167,6 +169,7 @@ class Domain:
             gain_meaning=lambda label, what: self._holds(what, lambda: self._gain_meaning(label)),
         )
         self.not_varied |= inputs.settle()
+        self.only_as_drawn |= inputs.left()
 
     def _gain_meaning(self, label: str) -> bool:
         with self._book.usual_parameters():

@@ -52,7 +52,7 @@ class OtherInputs:
         self._refusals: dict[int, str] = {}
 
     def settle(self) -> dict[str, str]:
-        """Return the inputs that hold the same values everywhere, or drawn structure alone, by name with the reason."""
+        """Return the inputs that hold the same values everywhere, by name with the reason."""
         ways = self._ways
         if self._refuses_together(_TOGETHER):
             for index in ways.varied:
@@ -62,9 +62,11 @@ class OtherInputs:
                     self._leave(index, _NOT_TOGETHER)
         for index in ways.kept:
             self._kept.setdefault(self._names[index], GIVEN_ALIKE)
-        for index in ways.left:
-            self._kept.setdefault(self._names[index], self._refusals.get(index, AS_DRAWN))
         return self._kept
+
+    def left(self) -> dict[str, str]:
+        """Return, once these are settled, the inputs that hold drawn structure alone, by name with the reason."""
+        return {self._names[index]: self._refusals.get(index, AS_DRAWN) for index in self._ways.left}
 
     def _refuses_together(self, what: str) -> bool:
         """Return whether the reference refuses the inputs as they are changed now, all at once."""
