@@ -135,6 +135,14 @@ def test_what_speaks_against_a_reference_is_told(outlines: OutlineProcess, sourc
         ("x * float(x.sum()); import os; os._exit(0)", "values", "only the judge can tell"),
         ("x * float(x.sum()); raise MemoryError", "values", "only the judge can tell"),
         ("float(x.sum())\n        while True: pass", "values", "only the judge can tell"),
+        ("n = int(x.sum()); return torch.ops.aten._convert_weight_to_int4pack(x.int(), n)", "values", "only the judge"),
+        ("float(x.sum()); torch.cuda.current_stream(); return x * 2", "values", "only the judge can tell"),
+        ("float(x.sum()); torch.cuda.Stream(); return x * 2", "values", "only the judge can tell"),
+        (
+            "float(x.sum()); raise RuntimeError('0 active drivers ([]). There should only be one.')",
+            "values",
+            "the judge",
+        ),
     ],
 )
 def test_a_reference_that_reads_values_runs_for_real_where_that_is_asked_for(

@@ -43,6 +43,7 @@ from ridgeline.tools.judge.worker.description import describe
 from ridgeline.tools.judge.worker.domain.usable import check_usable, refuse_empty
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
+from ridgeline.tools.judge.worker.user_code import lacks_a_gpu
 from ridgeline.tools.machine.lifeline import end_with_parent
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
@@ -178,12 +179,15 @@ def _outlined(request: OutlineRequest, limit: HangLimit) -> Outline:
 
 
 def _run(request: OutlineRequest, limit: HangLimit) -> Outline:
-    """Return what speaks against a reference that runs for real; its signature is left to the judge, as is float64."""
+    """Return what speaks against a reference that runs for real; its signature is left to the judge, as is float64.
+
+    Nothing does where a GPU may be all that it lacks here.
+    """
     try:
         reference = Reference(request.source, limit=limit)
         check_usable(reference, in_double=False)
     except ProblemError as error:
-        return _refused(error)
+        return Outline() if lacks_a_gpu(error.__cause__) else _refused(error)
     return Outline()
 
 

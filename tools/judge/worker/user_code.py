@@ -32,6 +32,12 @@ _ARGUMENTS_OF = {"Model()": "get_init_inputs()", "forward()": "get_inputs()"}
 _NO_GPU = re.compile(
     "not compiled with CUDA|not linked with support for cuda|Found no NVIDIA driver|No CUDA GPUs are available"
 )  # torch's own words
+_LACKS_A_GPU = re.compile(
+    r"\bcuda|cudnn|nvidia|\bGPUs?\b|\btriton\b|\b0 active drivers|dummy base class|not implemented for|"
+    r"could not run '|no viable backend|no available kernel",
+    re.IGNORECASE,
+)
+"""Words of torch, and of Triton, for what has no kernel for the processor, or of a build without CUDA or a machine without."""
 
 
 def load_reference(source: str) -> types.ModuleType:
@@ -113,6 +119,13 @@ def _remedy(error: BaseException, what: str, place: str) -> str:
     if isinstance(error, AssertionError | RuntimeError) and _NO_GPU.search(str(error)):
         return "; make model and inputs on the CPU: Ridgeline moves them to the device"
     return ""
+
+
+def lacks_a_gpu(error: BaseException | None) -> bool:
+    """Return whether a GPU, or a kernel for the processor, may be all that was missing where this was raised."""
+    return isinstance(error, NotImplementedError) or (
+        error is not None and bool(_LACKS_A_GPU.search(named_line(error)))
+    )
 
 
 def named_line(error: BaseException) -> str:
