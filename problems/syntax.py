@@ -77,17 +77,28 @@ def _replaced(name: str, value: Number | str, values: Mapping[str, Sequence[ast.
     node = values[name][0]
     if node is None:
         raise ProblemError(f"{where}: the reference assigns `{name}` together with other names; give it a line")
-    if wanted := _kind_lacked(value, node):
+    if isinstance(value, str) != _is_text(node):
+        wanted = f"one of {', '.join(DTYPE_NAMES)}" if _is_text(node) else "a number"
         raise ProblemError(f"{where}.{name}: must be {wanted} as in the reference, got {value!r}")
     return node
 
 
-def _kind_lacked(value: Number | str, node: ast.expr) -> str:
-    """Return what a size has to be that stands for this value and is not; "" where it may."""
-    if isinstance(value, str) != _is_text(node):
-        return f"one of {', '.join(DTYPE_NAMES)}" if _is_text(node) else "a number"
-    is_count = isinstance(value, int) and value >= 0
-    return "" if is_count or isinstance(value, str) or not _is_count(node) else "a whole number, from 0 on,"
+def odd_counts(tree: ast.Module, sizes: Mapping[str, Number | str]) -> dict[str, str]:
+    """Return the sizes below 0, or no whole numbers, that replace a whole number above 0, each with that as it is written.
+
+    They may be meant, as a scale or an axis is; where the reference fails, they are worth a look.
+    """
+    values = assigned_values(tree)
+    replaced = {name: values[name][0] for name in sizes if len(values.get(name, ())) == 1}
+    return {
+        name: ast.unparse(node)
+        for name, node in replaced.items()
+        if node is not None and _is_count(node) and _is_odd(sizes[name])
+    }
+
+
+def _is_odd(size: Number | str) -> bool:
+    return isinstance(size, float) or (isinstance(size, int) and size < 0)
 
 
 def is_finite(number: Number) -> bool:

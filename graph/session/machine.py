@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.session.on_device import on_device
-from ridgeline.problems.syntax import missing_packages
+from ridgeline.problems.files import read_text
+from ridgeline.problems.syntax import missing_packages, odd_counts, parse_reference
 from ridgeline.tools.errors import BadReferenceError, DeviceError, ProblemError, SandboxError, without_name
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.printable import printable_name
@@ -87,7 +88,18 @@ def users_reference(problem: ProblemSpec, kind: str) -> Iterator[None]:
         said = without_name(error)
         sizes = ", ".join(f"{name} = {value}" for name, value in problem.target(kind).sizes.items())
         where = f" (with {sizes} of {problem.given}'s targets.{kind}.sizes)" if sizes else ""
-        raise type(error)(f"{problem.reference_given}: {said}{where}") from error
+        raise type(error)(f"{problem.reference_given}: {said}{_odd_sizes(problem, kind)}{where}") from error
+
+
+def _odd_sizes(problem: ProblemSpec, kind: str) -> str:
+    """Return "; sizes: B is -3 in the place of 64" of the sizes that are worth a look where a reference fails."""
+    with contextlib.suppress(ProblemError):  # the file may be gone by now
+        source = read_text(problem.path.parent / problem.reference, str(problem.reference_given))
+        sizes = problem.target(kind).sizes
+        odd = odd_counts(parse_reference(source, str(problem.reference_given)), sizes)
+        told = ", ".join(f"{name} is {sizes[name]} in the place of {count}" for name, count in odd.items())
+        return f"; sizes: {told}" if told else ""
+    return ""
 
 
 def check_machine(device: str, *, allow_unsafe: bool = False) -> None:

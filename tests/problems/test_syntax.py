@@ -1,11 +1,10 @@
 """Sizes written into a reference's text."""
 
 import ast
-import re
 
 import pytest
 
-from ridgeline.problems.syntax import substitute_sizes, top_level_numbers
+from ridgeline.problems.syntax import odd_counts, substitute_sizes, top_level_numbers
 from ridgeline.tools.errors import ProblemError
 
 
@@ -55,12 +54,15 @@ def test_a_size_that_cannot_be_set_is_refused(source: str, expected: str) -> Non
     assert expected in str(caught.value)
 
 
-@pytest.mark.parametrize("source", ["B = 64\n", "B = 4 * 1024\n", "B, C = 1 << 4, 2.5\n"])
-@pytest.mark.parametrize("size", [-3, 12.5, -0.5])
-def test_a_count_is_replaced_by_a_count(source: str, size: float) -> None:
-    said = re.escape(f"here.B: must be a whole number, from 0 on, as in the reference, got {size}")
-    with pytest.raises(ProblemError, match=f"^{said}$"):
-        substitute_sizes(source, {"B": size}, "here")
+@pytest.mark.parametrize(("source", "size"), [("SCALE = 1\n", 0.125), ("AXIS = 1\n", -1), ("T = 4 * 2\n", 1.5)])
+def test_a_whole_number_is_replaced_by_any_number_which_is_told_where_it_may_be_a_mistake(
+    source: str, size: float
+) -> None:
+    name, _, was = source.strip().partition(" = ")
+    assert substitute_sizes(source, {name: size}, "here") == f"{name} = {size}\n"
+    assert odd_counts(ast.parse(source), {name: size, "OTHER": -1}) == {name: was}
+    assert odd_counts(ast.parse(source), {name: 0}) == {}
+    assert odd_counts(ast.parse(f"{name} = 2.5\n"), {name: size}) == {}
 
 
 def test_a_text_is_replaced_by_a_types_name_and_by_nothing_else() -> None:
