@@ -18,8 +18,14 @@ class EventLines:
         self._board = board or Board(problem="", device="", models=())
         self._ends_with_wait = False
 
-    def __call__(self, event: Mapping[str, Any]) -> str:
-        """Return an event's line, "" for one that says nothing new; that a wait is over, only after the line of that wait."""
+    def __call__(self, event: object) -> str:
+        """Return an event's line, "" for one that says nothing new; that a wait is over, only after the line of that wait.
+
+        What is no event has no line either: a graph's stream also holds what its other nodes write there.
+        """
+        return self._line(event) if isinstance(event, Mapping) and isinstance(event.get("event"), str) else ""
+
+    def _line(self, event: Mapping[str, Any]) -> str:
         self._board.apply(event)
         line = plain_line(event, self._board)
         is_wait = event["event"] == "waiting"

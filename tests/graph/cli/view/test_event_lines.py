@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.graph.cli.view.boards import done, round_done, round_started, waiting
 
 from ridgeline import EventLines
@@ -16,6 +17,13 @@ def test_each_event_that_matters_has_its_line_without_a_board_of_the_caller_s() 
     assert "best so far" in line_of(round_done(1, 2))
     assert line_of({"event": "note", "message": "all \x1b[31m is well"}) == "note: all  [31m is well"
     assert line_of({"event": "of a later version"}) == ""
+
+
+@pytest.mark.parametrize(
+    "written", [{"type": "token"}, {}, "words", None, 3, ["event"], {"event": 3}, {"event": ["note"]}]
+)
+def test_what_another_node_of_the_graph_writes_to_the_stream_has_no_line(written: object) -> None:
+    assert EventLines()(written) == ""
 
 
 def test_a_wait_that_ends_is_told_after_the_line_of_that_wait_alone() -> None:
