@@ -218,12 +218,7 @@ class ProblemSpec(Section):
         Raises:
             ProblemError: no such target, or the reference cannot be read or lacks a part.
         """
-        return self._source_with(self.target(kind).sizes, kind)
-
-    def _source_with(self, sizes: Mapping[str, Size], kind: str) -> str:
-        source = read_text(self.path.parent / self.reference, f"{self.given}: reference")
-        parse_reference(source, str(self.reference_given))
-        return substitute_sizes(source, sizes, f"{self.given}: targets.{kind}.sizes")
+        return _source_with(self, self.target(kind).sizes, kind)
 
     def seed_sources(self, kind: str) -> list[tuple[str, str]]:
         """Return (stem, source) of each seed kernel for the target: .cpp on the CPU, .cu on CUDA, .py for a module.
@@ -263,14 +258,6 @@ class ProblemSpec(Section):
             for path in matching_kernels(glob, self.path):
                 found[path] = None
         return list(found)
-
-    def looks(self) -> list[Callable[[], object]]:
-        """Return what looks at the files that it names, each for a mistake of its own."""
-        sizes = [
-            partial(self._source_with, {n: v}, kind) for kind, t in self.targets.items() for n, v in t.sizes.items()
-        ]
-        files = (self.reference_source, self.seed_sources, self.reference_kernels)
-        return [*sizes, *(partial(look, kind) for kind in self.targets for look in files)]
 
     def target(self, kind: str) -> TargetSettings:
         """Return the settings for this device kind.
@@ -319,9 +306,22 @@ def load_problem(path: Path) -> ProblemSpec:
 def _checked(data: Mapping[str, Any], path: Path) -> ProblemSpec:
     """Return the problem that a file states once the files that it names are checked; of mistakes tell both's together."""
     spec, mistakes = rest_of(data, ProblemSpec, ProblemPlace(path=path, given=path), _SECTIONS)
-    refuse_together(path, spec.looks() if spec else (), mistakes)
+    refuse_together(path, _looks(spec) if spec else (), mistakes)
     assert spec is not None  # noqa: S101  # a mistake was refused
     return _with_own_tolerance(spec).with_absolute_path()
+
+
+def _looks(spec: ProblemSpec) -> list[Callable[[], object]]:
+    """Return what looks at the files that a problem names, each for a mistake of its own."""
+    sizes = [partial(_source_with, spec, {n: v}, kind) for kind, t in spec.targets.items() for n, v in t.sizes.items()]
+    files = (spec.reference_source, spec.seed_sources, spec.reference_kernels)
+    return [*sizes, *(partial(look, kind) for kind in spec.targets for look in files)]
+
+
+def _source_with(spec: ProblemSpec, sizes: Mapping[str, Size], kind: str) -> str:
+    source = read_text(spec.path.parent / spec.reference, f"{spec.given}: reference")
+    parse_reference(source, str(spec.reference_given))
+    return substitute_sizes(source, sizes, f"{spec.given}: targets.{kind}.sizes")
 
 
 def _with_own_tolerance(spec: ProblemSpec) -> ProblemSpec:
