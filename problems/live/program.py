@@ -7,6 +7,7 @@ import io
 import keyword
 import logging
 import os
+import re
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,9 @@ DTYPES = frozenset(
 _LONGEST_REASON = 300
 _UNBOUND = "missing a required "
 """Python's words for an argument that a call leaves out, when torch binds the example to `forward`'s names."""
+_STRANGE_RESULT = re.compile(r"^Found <class '([\w.]+)'> in output, which is not a known type")
+"""Torch's words for a part of a result that an exported program cannot give."""
+_NUMPYS_NUMBER = re.compile(r"numpy\.(?:(bool_?)|u?int\d+)")
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
@@ -168,11 +172,22 @@ def exported(
 def _why(error: BaseException) -> str:
     """Return torch's reason with the module's own line; in words where its own are about symbols of the export."""
     place = place_of(error)
+    if strange := _STRANGE_RESULT.search(str(error)):
+        return f"forward() returns a {strange[1]}{place}{_remedy(strange[1])}"
     if not isinstance(error, GuardOnDataDependentSymNode):
         return f"{named(error)}{place}"
     if "specialized integer" in str(error):  # of `range` and of a shape
         return f"a number or a shape that depends on values{place}"
     return f"control flow that depends on values{place}; in place of an if, torch.where takes both ways"
+
+
+def _remedy(kind: str) -> str:
+    """Return what to do about a part of a result of this type, in the words that the judge has for it."""
+    if number := _NUMPYS_NUMBER.fullmatch(kind):
+        return f", which is none of Python's own numbers; write {'bool' if number[1] else 'int'}(…)"
+    return (
+        ": beside tensors a result holds whole numbers, booleans and None alone; return it as a tensor, or leave it out"
+    )
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import warnings
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.environments import child_environment
@@ -92,6 +94,15 @@ def leaves(_: Refused, x: torch.Tensor) -> torch.Tensor:
         (counted, "gives another result|changes count"),
         (with_autocast, "forward uses autocast"),
         (lambda _, x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), "forward uses cond"),
+        (
+            lambda _, x: (x, np.prod(x.shape)),
+            r"forward\(\) returns a numpy.int64 \(.*\), which is none of Python's own numbers; write int\(…\)$",
+        ),
+        (lambda _, x: {"y": x, "n": np.bool_(1)}, r"returns a numpy.bool_? .* own numbers; write bool\(…\)$"),
+        (
+            lambda _, x: (x, {1}),
+            r"returns a set \(.*\): beside tensors a result holds whole numbers, .*, or leave it out$",
+        ),
         (lambda _, x: 1 / 0, "cannot be exported: ZeroDivisionError"),
     ],
 )
@@ -110,7 +121,13 @@ def test_what_a_reference_cannot_do_is_told_in_one_line(
 
 @pytest.mark.parametrize(
     "returned",
-    ["torch.view_as_complex(x)", "x[:0]", "{'y': x, 'lr': [0.1]}", "(x, 'words')", "x.to_sparse()"],
+    [
+        "torch.view_as_complex(x)",
+        "x[:0]",
+        "{'y': x, 'lr': [0.1]}",
+        "(x, 'words')",
+        "x.to_sparse()",
+    ],
 )
 def test_a_result_that_no_kernel_gives_is_refused_in_the_words_of_the_judge(tmp_path: Path, returned: str) -> None:
     with pytest.raises(ProblemError) as caught:
@@ -121,7 +138,15 @@ def test_a_result_that_no_kernel_gives_is_refused_in_the_words_of_the_judge(tmp_
     assert str(caught.value) == f"ProblemSpec.from_module: {refused.reason}"
 
 
+@pytest.mark.parametrize(("returned", "own"), [("np.prod(x.shape)", "int"), ("np.bool_(1)", "bool")])
+def test_a_number_of_numpys_is_refused_with_what_to_write(returned: str, own: str) -> None:
+    refused = outline(SAME.format(returned=f"x, {returned}"), PrecisionClass.FP32)
+    said = rf"forward\(\) returns a numpy\.{own}\w* as result\[1\], which is none of Python's own numbers; write {own}\(…\)"
+    assert re.fullmatch(said, refused.reason), refused.reason
+
+
 SAME = """
+import numpy as np
 import torch
 class Model(torch.nn.Module):
     def forward(self, x):
