@@ -205,7 +205,9 @@ def _record_in(run_dir: Path) -> RunRecord | None:
 
 def is_unbegun(run_dir: Path, record: RunRecord | None = None) -> bool:
     """Say whether a search was ended between the making of its archive and what it stores of itself."""
-    record = record or _record_in(run_dir)
+    if record is None:
+        with suppress(RunError):  # a merged archive holds several searches
+            record = _record_in(run_dir)
     return record is not None and (record.problem, record.state) == (None, None) and not is_locked(run_dir)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.export import jsonl_lines, merge_archives
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import folders
 from ridgeline.checkpoints.runs.clean import list_runs
@@ -197,6 +198,16 @@ def test_a_search_that_was_ended_before_it_stored_what_it_searches_for_is_no_run
     assert listed.state == "never begun"
     begun = _make_run(tmp_path, "quickstart-0901", "quickstart", "stopped")
     assert find_run(tmp_path, "quick") == begun
+
+
+def test_a_folder_whose_archive_holds_several_searches_is_found(tmp_path: Path) -> None:
+    merged = tmp_path / "merged"
+    runs = [_make_run(tmp_path, name, "quickstart", "finished") for name in ("a", "b")]
+    merge_archives(merged / "archive.sqlite", runs)
+    for find in (find_run, run_named):
+        assert find(tmp_path, "merged") == merged
+    assert find_run(tmp_path, str(merged)) == merged
+    assert len(list(jsonl_lines(merged))) == 0
 
 
 def test_find_run_takes_a_path_a_name_its_beginning_or_a_search_id(tmp_path: Path) -> None:
