@@ -95,8 +95,8 @@ class RunRecord(Record):
 
     @property
     def has_begun(self) -> bool:
-        """Say whether the search stored its request."""
-        return self.settings is not None
+        """Say whether the search stored anything of its request, which it stores at once, or of its progress."""
+        return any(part is not None for part in (self.problem, self.settings, self.state))
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are not None; a `best_id` of "" becomes null."""

@@ -200,7 +200,7 @@ class ResolvedSearch:
 
     @property
     def has_begun(self) -> bool:
-        """Say whether the run stored its settings, which the search then keeps."""
+        """Say whether the run stored its request, whose settings the search then keeps."""
         return self.begun.has_begun
 
     @property

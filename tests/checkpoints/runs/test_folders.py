@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from ridgeline.checkpoints.runs.folders import (
     find_run,
     find_running,
     is_locked,
+    is_unbegun,
     lock_run,
     newest_held,
     newest_unfinished,
@@ -210,6 +212,14 @@ def test_a_folder_whose_archive_holds_several_searches_is_found(tmp_path: Path) 
     assert len(list(jsonl_lines(merged))) == 0
 
 
+@pytest.mark.parametrize("part", [{"problem": {"name": "toy"}}, {"settings": {}}, {"state": "running"}])
+def test_a_folder_is_unbegun_where_its_record_has_not_begun(tmp_path: Path, part: dict[str, Any]) -> None:
+    with Archive.open(tmp_path / "archive.sqlite") as archive:
+        assert is_unbegun(tmp_path) and not archive.run().has_begun
+        archive.save_run(RunRecord(**part))
+        assert not is_unbegun(tmp_path) and archive.run().has_begun
+
+
 def test_find_run_takes_a_path_a_name_its_beginning_or_a_search_id(tmp_path: Path) -> None:
     first = _make_run(tmp_path, "quickstart-0901", "quickstart", "stopped", "abc123")
     _make_run(tmp_path, "quickstart-0902", "quickstart", "stopped")
@@ -251,10 +261,12 @@ def test_find_running_takes_the_one_run_of_a_name_that_runs(tmp_path: Path) -> N
 
 def test_a_search_that_has_not_begun_is_told_nothing(tmp_path: Path) -> None:
     with Archive.open(tmp_path / "archive.sqlite") as archive:
-        archive.save_run(RunRecord(problem={"name": "quickstart"}))
+        archive.save_run(RunRecord(graph_version=3))
+        assert is_unbegun(tmp_path)
         with pytest.raises(RunError, match="has not begun yet; try again in a moment"):
             begun_record(tmp_path, 3)
-        archive.save_run(RunRecord(settings={"rounds": 2}, graph_version=3))
+        archive.save_run(RunRecord(problem={"name": "quickstart"}, settings={"rounds": 2}))
+    assert not is_unbegun(tmp_path)
     assert begun_record(tmp_path, 3).problem_name == "quickstart"
     with pytest.raises(RunError, match="begun by graph version 3, this Ridgeline has 4"):
         begun_record(tmp_path, 4)
