@@ -95,8 +95,13 @@ class RunRecord(Record):
 
     @property
     def has_begun(self) -> bool:
-        """Say whether the search stored anything of its request, which it stores at once, or of its progress."""
-        return any(part is not None for part in (self.problem, self.settings, self.state))
+        """Say whether the search stored its request."""
+        return self.settings is not None
+
+    @property
+    def is_blank(self) -> bool:
+        """Say whether neither a request nor any progress of a search is stored."""
+        return all(part is None for part in (self.problem, self.settings, self.state))
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are not None; a `best_id` of "" becomes null."""

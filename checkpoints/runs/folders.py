@@ -208,7 +208,7 @@ def is_unbegun(run_dir: Path, record: RunRecord | None = None) -> bool:
     if record is None:
         with suppress(RunError):  # a merged archive holds several searches
             record = _record_in(run_dir)
-    return record is not None and not record.has_begun and not is_locked(run_dir)
+    return record is not None and record.is_blank and not is_locked(run_dir)
 
 
 def ended_unbegun(run_dir: str | Path) -> RunError:

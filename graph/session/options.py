@@ -239,7 +239,7 @@ def _beginning(problem: ProblemSpec | None, replay: Replay | None, run_dir: Path
 
 def _searched_problem(run_dir: Path, begun: RunRecord) -> ProblemSpec:
     """Return the problem that a run searched; RunError when the run does not say."""
-    if not begun.has_begun:
+    if begun.is_blank:
         raise ended_unbegun(run_dir)
     if (place := begun.problem_file) is None:
         raise RunError(f"{run_dir}: does not say which problem it searched; name its problem.yaml too")

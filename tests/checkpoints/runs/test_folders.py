@@ -213,11 +213,11 @@ def test_a_folder_whose_archive_holds_several_searches_is_found(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("part", [{"problem": {"name": "toy"}}, {"settings": {}}, {"state": "running"}])
-def test_a_folder_is_unbegun_where_its_record_has_not_begun(tmp_path: Path, part: dict[str, Any]) -> None:
+def test_a_folder_is_unbegun_as_long_as_its_record_is_blank(tmp_path: Path, part: dict[str, Any]) -> None:
     with Archive.open(tmp_path / "archive.sqlite") as archive:
-        assert is_unbegun(tmp_path) and not archive.run().has_begun
+        assert is_unbegun(tmp_path) and archive.run().is_blank
         archive.save_run(RunRecord(**part))
-        assert not is_unbegun(tmp_path) and archive.run().has_begun
+        assert not is_unbegun(tmp_path) and not archive.run().is_blank
 
 
 def test_find_run_takes_a_path_a_name_its_beginning_or_a_search_id(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from ridgeline import open_run
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.checkpoints.storage import being_made
 from ridgeline.tools.errors import StorageError
 
@@ -37,11 +38,12 @@ def test_a_run_whose_archive_is_being_made_is_waited_for(tmp_path: Path, *, is_d
             archive.save_run(RunRecord(problem={"name": "toy"}))
 
     making = threading.Thread(target=make)
-    making.start()
-    try:
-        assert open_run(tmp_path / "run").path == tmp_path / "run"
-    finally:
-        making.join()
+    with lock_run(tmp_path / "run"):  # as a search does that makes it
+        making.start()
+        try:
+            assert open_run(tmp_path / "run").path == tmp_path / "run"
+        finally:
+            making.join()
 
 
 @pytest.mark.parametrize("is_database", [False, True])
