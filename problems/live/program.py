@@ -33,6 +33,10 @@ DTYPES = frozenset(
     }
 )
 """The types that a kernel can read, as the judge has them."""
+BESIDE_TENSORS = (
+    "beside tensors a result holds whole numbers, booleans and None alone; return it as a tensor, or leave it out"
+)
+"""What to do about any other part of a result."""
 _LONGEST_REASON = 300
 _UNBOUND = "missing a required "
 """Python's words for an argument that a call leaves out, when torch binds the example to `forward`'s names."""
@@ -185,9 +189,7 @@ def _remedy(kind: str) -> str:
     """Return what to do about a part of a result of this type, in the words that the judge has for it."""
     if number := _NUMPYS_NUMBER.fullmatch(kind):
         return f", which is none of Python's own numbers; write {'bool' if number[1] else 'int'}(…)"
-    return (
-        ": beside tensors a result holds whole numbers, booleans and None alone; return it as a tensor, or leave it out"
-    )
+    return f": {BESIDE_TENSORS}"
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree
 
 from ridgeline.problems.files import as_words
-from ridgeline.problems.live.program import DTYPES, dtype_name
+from ridgeline.problems.live.program import BESIDE_TENSORS, DTYPES, dtype_name
 from ridgeline.tools.errors import ProblemError
 
 
@@ -31,10 +31,7 @@ def result_tensors(result: Any) -> list[torch.Tensor]:
                 raise ProblemError(f"forward() returns {strange}, which kernels cannot write")
         elif part is not None and not isinstance(part, int):
             said = repr(part) if isinstance(part, float) else f"a {type(part).__name__}"
-            raise ProblemError(
-                f"forward() returns {said} as result{_pytree.keystr(path)}: beside tensors a result holds whole numbers, "
-                "booleans and None alone; return it as a tensor, or leave it out"
-            )
+            raise ProblemError(f"forward() returns {said} as result{_pytree.keystr(path)}: {BESIDE_TENSORS}")
     if not any(tensor.numel() for tensor in tensors):
         raise ProblemError("forward() gives only empty tensors: a kernel would have nothing to do")
     return tensors

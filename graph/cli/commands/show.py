@@ -83,12 +83,12 @@ def execute(args: argparse.Namespace) -> int:
             return _profile_of(console, archive, args)
         shown = _shown(archive, run)
         best_id = shown["best"]["id"] if shown["best"] else None
+        record, baselines, certificate = archive.run(), archive.baselines(), archive.certificate()
         why: dict[str, Any] = {
             "chosen": chosen_words(archive, best_id),
             "measured_again": measured_again_words(archive, best_id),
-            "is_certifying": bool(archive.run().stop_reason),
+            "is_certifying": bool(record.stop_reason),
         }
-        record, baselines, certificate = archive.run(), archive.baselines(), archive.certificate()
         of_best = certificate_of(archive, best_id) if best_id else None
         told_in_vain = not_taken_up(archive)
         without_verdict = len(unjudged(archive))
