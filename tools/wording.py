@@ -87,7 +87,7 @@ def in_users_words(said: str) -> str:
 
     What another trial's inputs are is told behind its name.
     """
-    return _GATE.sub("limit ", _NOMINAL.sub("inputs of get_inputs()", with_contents(said)))
+    return _GATE.sub("limit ", _NOMINAL.sub("inputs like those of get_inputs()", with_contents(said)))
 
 
 _NOMINAL, _GATE = re.compile(r"\bnominal_\d+\b"), re.compile(r"\bgate (?=\d)")

@@ -30,13 +30,16 @@ def test_a_margin_is_told_with_the_limit_that_it_is_of() -> None:
 
 def test_the_judge_s_inner_names_are_none_of_a_person_s_words() -> None:
     said = "nominal_0 (secret 2): values of gate differ (a row's error 0.0003, gate 4e-05 (7.5 x))"
-    told = "inputs of get_inputs() (secret 2): values of gate differ (a row's error 0.0003, limit 4e-05 (7.5 x))"
+    told = "inputs like those of get_inputs() (secret 2): values of gate differ (a row's error 0.0003, limit 4e-05 (7.5 x))"
     assert in_users_words(said) == told
     assert (
         in_users_words("outlier: abnominal_0 and nominal are no trials")
         == "outlier: abnominal_0 and nominal are no trials"
     )
-    assert margin_words(0.5, "nominal_1", "error") == "50 % of the nearest limit (inputs of get_inputs(), error)"
+    assert (
+        margin_words(0.5, "nominal_1", "error")
+        == "50 % of the nearest limit (inputs like those of get_inputs(), error)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,7 +52,7 @@ def test_the_judge_s_inner_names_are_none_of_a_person_s_words() -> None:
             "right for its first calls only: scalars (other values of the scalars): x",
         ),
         ("alone_gain: x", "alone_gain (one argument alone of another draw): x"),
-        ("extra_3: x", "extra_3 (further inputs of get_inputs()): x"),
+        ("extra_3: x", "extra_3 (further inputs like those of get_inputs()): x"),
         ("kernel.cpp:3: outliers: x", "kernel.cpp:3: outliers: x"),
         ("outliers and shifted", "outliers and shifted"),
     ],

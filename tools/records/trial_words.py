@@ -81,4 +81,4 @@ def contents_of(trial: str) -> str:
     """Return what a trial's contents are, "" for one that is told by other words."""
     if re.fullmatch(_ALONE, trial):
         return "one argument alone of another draw"
-    return "further inputs of get_inputs()" if re.fullmatch(_EXTRA, trial) else CONTENTS.get(trial, "")
+    return "further inputs like those of get_inputs()" if re.fullmatch(_EXTRA, trial) else CONTENTS.get(trial, "")

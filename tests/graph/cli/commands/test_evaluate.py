@@ -150,7 +150,7 @@ def test_a_failure_is_told_without_the_judge_s_inner_names_and_its_json_keeps_th
     reason = "nominal_0: values of out differ (error 0.5, gate 1e-05 (5e+04 x))"
     wrong = Verdict(status=Status.WRONG, reason_code=ReasonCode.WRONG_VALUES, reason=reason, trials=(trial(1.5),))
     line = evaluation_line("k.cpp", evaluation(wrong), None)
-    told = "inputs of get_inputs(): values of out differ (error 0.5, limit 1e-05 (5e+04 x))"
+    told = "inputs like those of get_inputs(): values of out differ (error 0.5, limit 1e-05 (5e+04 x))"
     assert describe(line) == f"k.cpp: wrong (wrong_values): {told}"
     assert line["reason"] == reason
     assert dict(certificate_rows(StoredCertificate(verification=wrong)))["verification"].endswith(f"; {told}")

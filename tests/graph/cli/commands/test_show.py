@@ -149,7 +149,10 @@ def test_a_kernel_without_a_figure_is_told_by_its_end() -> None:
     wrong = {"status": "wrong", "reason_code": "wrong_values", "reason": "21 of 64 are wrong"}
     assert figure_words(nothing | wrong) == "wrong (wrong_values): 21 of 64 are wrong"
     inner = {"status": "wrong", "reason_code": "wrong_values", "reason": "nominal_0: error 0.5, gate 1e-05"}
-    assert figure_words(nothing | inner) == "wrong (wrong_values): inputs of get_inputs(): error 0.5, limit 1e-05"
+    assert (
+        figure_words(nothing | inner)
+        == "wrong (wrong_values): inputs like those of get_inputs(): error 0.5, limit 1e-05"
+    )
     assert figure_words(nothing | {"status": "ok"}) == "right, not timed"
     assert figure_words(nothing | {"status": "ok", "speedup": 1.5, "median_ms": 2.0}) == "1.50x eager, 2.0000 ms"
 

@@ -51,7 +51,7 @@ def test_plain_lines_tell_a_failure_without_the_judge_s_inner_names() -> None:
     text = io.StringIO()
     failed = done("r1i0v0", None) | {"status": "wrong", "reason": "nominal_0: error 0.5, gate 1e-05"}
     PlainView(make_board(), Console(file=text, width=200)).show(failed)
-    assert "wrong: inputs of get_inputs(): error 0.5, limit 1e-05" in text.getvalue()
+    assert "wrong: inputs like those of get_inputs(): error 0.5, limit 1e-05" in text.getvalue()
 
 
 def test_plain_lines_tell_a_wait_when_it_is_news() -> None:

@@ -33,6 +33,9 @@ from ridgeline.tools.modelnew.tensor_bits import equal_bits
 _AS_DRAWN_WHEN_TIMED = 3 / 4
 """Share of the timed sets in which slots and positions come as `get_inputs` draws them: a caller's are mostly so."""
 
+_LEAD_UP_BY_RULE = 3
+"""Numbers that chance would put before their places in two draws: none of them is one then in e**-3 of all cases."""
+
 Change = Callable[..., torch.Tensor]
 """Returns an input of which a secret part is that of another one."""
 
@@ -199,7 +202,7 @@ def _ways_beyond(
     if form.is_distinct:
         return (exchanged_in_rows,) if are_permuted_rows(first) else (exchanged, exchanged_in_rows)
     lowest, sentinel = (min(ends) for ends in zip(*map(_lowest_and_sentinel, draws), strict=True))
-    is_free = (lowest == sentinel or sentinel < 0) and not order_of(first) and not _lead_up(first, lowest)
+    is_free = (lowest == sentinel or sentinel < 0) and not order_of(first) and not _lead_up(draws, lowest)
     bounds = sorted({low for low in (0, 1, -(-lowest // 2)) if low < lowest}) if is_free else ()
     return tuple(functools.partial(some_lowered, low=low) for low in bounds)
 
@@ -210,14 +213,34 @@ def _lowest_and_sentinel(tensor: torch.Tensor) -> tuple[int, int]:
     return lowest, sentinel
 
 
-def _lead_up(tensor: torch.Tensor, lowest: int) -> bool:
-    """Return whether whole numbers name places along a dimension, and none from the lowest on a place before its own."""
-    sizes = dict(enumerate(tensor.shape, -tensor.dim()))
-    named = [axis for axis, size in sizes.items() if size >= LEAST_ORDERED and int(tensor.max()) <= size]
-    places = {
-        axis: torch.arange(sizes[axis], device=tensor.device).view(-1, *(1 for _ in range(-1 - axis))) for axis in named
-    }
-    return any(bool(((tensor >= each) | (tensor < lowest)).all()) for each in places.values())
+def _lead_up(draws: Sequence[torch.Tensor], lowest: int) -> bool:
+    """Return whether whole numbers name places along a dimension, and none from the lowest on a place before its own.
+
+    So it is of both draws, and would hardly be of the same numbers in any order: counts near a dimension's size lie before
+    few places.
+    """
+    sizes = dict(enumerate(draws[0].shape, -draws[0].dim()))
+    named = [
+        (axis, size)
+        for axis, size in sizes.items()
+        if size >= LEAST_ORDERED and all(int(d.max()) <= size for d in draws)
+    ]
+    return any(
+        sum(_expected_before(draw, lowest, size) for draw in draws) >= _LEAD_UP_BY_RULE
+        and not any(_is_before(draw, lowest, axis) for draw in draws)
+        for axis, size in named
+    )
+
+
+def _expected_before(tensor: torch.Tensor, lowest: int, size: int) -> float:
+    """Return how many numbers from the lowest on would lie before their places, were these drawn anew."""
+    return float(((size - 1 - tensor).clamp_min(0).double() * (tensor >= lowest)).sum()) / size
+
+
+def _is_before(tensor: torch.Tensor, lowest: int, axis: int) -> bool:
+    """Return whether a number from the lowest on is less than its own place along a dimension."""
+    places = torch.arange(tensor.shape[axis], device=tensor.device).view(-1, *(1 for _ in range(-1 - axis)))
+    return bool(((tensor < places) & (tensor >= lowest)).any())
 
 
 def _with_three_changed(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -95,6 +95,18 @@ def test_links_that_lead_up_alone_stay_so_beside_no_link_and_beside_a_last_place
         assert bool(((changed >= places) | (changed < 0)).all()), "a lower one would lead in a ring"
 
 
+@pytest.mark.parametrize("shape", [(64, 8), (8, 64), (1024, 16)])
+@pytest.mark.parametrize("n_below", [1, 4])
+def test_counts_near_a_dimensions_size_are_no_links(shape: tuple[int, int], n_below: int) -> None:
+    size = min(shape)
+    for seed in range(24):
+        first, second = (
+            torch.randint(size - n_below, size + 1, shape, generator=generator(2 * seed + k)) for k in (0, 1)
+        )
+        ways = InputWays((first,), (second,))
+        assert int(ways.varied_in_way(0, first, generator(seed)).min()) == 0
+
+
 def test_distinct_numbers_whose_ways_are_all_refused_are_left_as_drawn() -> None:
     ways = InputWays((drawn(1, 512, 4096),), (drawn(2, 512, 4096),))
     assert ways.left == ()

@@ -13,7 +13,8 @@ _FEWEST_OTHERS = 3  # different numbers beside one that may be apart
 _OF_FEW = 8  # times that each of two others comes, on average; and numbers beside several that may be apart
 _MOST_AT_AN_END = 2  # sentinels: one that is left out, and one for a place that is empty
 _MOST_COUNTED = 1 << 20  # places of a larger tensor: their numbers are sorted
-_LARGEST_OF_TYPES = (2**7 - 1, 2**8 - 1, 2**15 - 1, 2**16 - 1, 2**31 - 1)
+_LARGEST_OF_INT = 2**31 - 1  # there is no dimension of so many places
+_LARGEST_OF_TYPES = (2**7 - 1, 2**8 - 1, 2**15 - 1, 2**16 - 1, _LARGEST_OF_INT, 2**32 - 1, 2**63 - 1)
 _FAR_APART = 8  # times the largest other gap: of hundreds of even draws no gap is so wide beside the others
 _FAR_MORE_OFTEN = 8  # times as often as the number in the middle of the counts
 _OFTEN_ALONE_BELOW_0 = 2  # times as often, where all others are 0 or more: few of many labels do not count
@@ -129,7 +130,7 @@ def range_without_sentinels(tensor: torch.Tensor) -> tuple[int, int] | None:
     if (ends := range_of_whole(tensor)) is None:
         return None
     numbers, counts = _counted(tensor, ends)
-    gaps = _at_both_ends(numbers.double().diff())
+    gaps = _at_both_ends(_gaps(numbers))
     frequent = (
         _is_frequent(gaps, counts, _often_below(numbers)),
         _is_frequent(gaps[::-1], counts.flip(0), _FAR_MORE_OFTEN),
@@ -157,7 +158,7 @@ def range_within_padding(rows: torch.Tensor) -> tuple[int, int] | None:
     if not any(may_pad):
         return ends
     numbers, counts = _counted(rows, ends)
-    gaps = _at_both_ends(numbers.double().diff())
+    gaps = _at_both_ends(_gaps(numbers))
     of_low, of_high = (
         may_be and (_are_apart(1, each, counted) or _is_frequent(each, counted, times))
         for may_be, each, counted, times in (
@@ -169,11 +170,16 @@ def range_within_padding(rows: torch.Tensor) -> tuple[int, int] | None:
 
 
 def _names_no_place(number: int) -> bool:
-    return number < 0 or number >= _LARGEST_OF_TYPES[-1]
+    return number < 0 or number >= _LARGEST_OF_INT
 
 
 def _names_no_class(number: int) -> bool:
-    return _names_no_place(number) or number in _LARGEST_OF_TYPES
+    return _names_no_place(number) or _is_marked(number)
+
+
+def _is_marked(number: int) -> bool:
+    """Return whether a number is below 0, or the largest of a type: no other grows up to it."""
+    return number < 0 or number in _LARGEST_OF_TYPES
 
 
 def _counted(tensor: torch.Tensor, ends: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -189,6 +195,12 @@ def _counted(tensor: torch.Tensor, ends: tuple[int, int]) -> tuple[torch.Tensor,
     return numbers, counts
 
 
+def _gaps(numbers: torch.Tensor) -> torch.Tensor:
+    """Return how far sorted whole numbers are apart: exact below 2**53, also where the numbers themselves are larger."""
+    steps = numbers.diff()
+    return torch.where(steps < 0, steps.double() + 2.0**64, steps.double())  # a step beyond 63 bits has wrapped
+
+
 def _at_both_ends(gaps: torch.Tensor) -> list[float]:
     """Return the gaps between numbers: the two at either end, and the widest of the others."""
     if gaps.numel() <= 2 * _MOST_AT_AN_END:
@@ -201,17 +213,17 @@ def _apart(numbers: torch.Tensor, counts: torch.Tensor, ends: tuple[int, int]) -
     """Return how many numbers at either end are far from all others.
 
     Where the next ones are as far from what is left then, numbers only grow: powers, or a heavy tail. Such an end is one
-    of them, unless it is what names no class.
+    of them, unless it is below 0 or the largest of a type.
     """
     far = _far(numbers, counts)
     inner = slice(far[0], numbers.numel() - far[1])
     next_ones = _far(numbers[inner], counts[inner])
-    return [0 if more and not _names_no_class(end) else n for n, more, end in zip(far, next_ones, ends, strict=True)]
+    return [0 if more and not _is_marked(end) else n for n, more, end in zip(far, next_ones, ends, strict=True)]
 
 
 def _far(numbers: torch.Tensor, counts: torch.Tensor) -> list[int]:
     """Return how many numbers at either end are far from the others: two only where the last of them names no class."""
-    gaps = _at_both_ends(numbers.double().diff())
+    gaps = _at_both_ends(_gaps(numbers))
     sides = ((int(numbers[0]), gaps, counts), (int(numbers[-1]), gaps[::-1], counts.flip(0)))
     return [
         next((n for n in range(1 + _names_no_class(end), 0, -1) if _are_apart(n, each, counted)), 0)

@@ -250,11 +250,27 @@ def test_the_largest_of_powers_is_no_sentinel_beside_the_others(base: int, count
     assert range_without_sentinels(with_place) == (0, base ** (count - 1))
 
 
+def test_the_largest_of_powers_beyond_31_bits_is_no_sentinel() -> None:
+    assert range_without_sentinels(torch.tensor([10**n for n in range(19)] * 16)) == (1, 10**18)
+    assert range_without_sentinels(torch.tensor([*range(16), 10**18] * 16)) == (0, 15)
+
+
 def test_two_rare_numbers_far_above_the_others_are_classes_unless_the_larger_is_the_largest_of_a_type() -> None:
     numbers = torch.randint(0, 10, (64, 32), generator=generator(0))
     numbers[0, 0], numbers[1, 1] = 30000, 30900
     assert range_without_sentinels(numbers) == (0, 30900)
     assert range_without_sentinels(torch.where(numbers == 30900, 2**15 - 1, numbers)) == (0, 9)
+
+
+def test_numbers_that_follow_each_other_have_no_sentinel_however_large_they_are() -> None:
+    for first in range(2**60, 2**60 + 300):
+        numbers = torch.arange(first, first + 40).repeat(2)
+        assert range_without_sentinels(numbers) == (first, first + 39)
+
+
+def test_the_largest_of_a_type_is_a_sentinel_beside_a_number_that_is_as_far_below_0() -> None:
+    ends = torch.tensor([-(2**63), *range(16), 2**63 - 1])
+    assert range_without_sentinels(ends) == (0, 15)
 
 
 def test_a_number_below_0_alone_is_a_sentinel_where_it_comes_twice_beside_numbers_that_come_once() -> None:
