@@ -60,18 +60,24 @@ def write_result(name: str, figures: Mapping[str, Any], *, device: Device | None
 def merge_result(name: str, entries: Mapping[str, Any], *, device: Device | None = None) -> Path:
     """Write `entries` beside those that `benchmarks/results/NAME.json` holds already, and return its path.
 
-    An entry that says when it was measured says on which device, too: several of one kind may fill a file.
+    Each entry says when and on which device it was measured: what took minutes is kept also where the file has another
+    device's figures. A table that has no column for the device takes those of one alone.
     """
     device = device or detect_device("cpu")
     known = RESULTS / f"{name}.json"
-    before = json.loads(known.read_text()) if known.exists() else {"figures": {}, "device": {"name": device.name}}
-    if before["device"]["name"] != device.name:
-        raise SystemExit(
-            f"{known} has figures of {before['device']['name']}, this is {device.name}: move it away first"
-        )
-    on = {"device": device.uuid, "driver": device.driver}
-    dated = {key: {**e, "measured": e["measured"] | on} if "measured" in e else e for key, e in entries.items()}
-    return write_result(name, before["figures"] | dated, device=device)
+    before = json.loads(known.read_text()) if known.exists() else {"figures": {}}
+    kept = {
+        key: _measured(e, before, {"device_name": before["device"]["name"]}) for key, e in before["figures"].items()
+    }
+    on = {"device": device.uuid, "device_name": device.name, "driver": device.driver}
+    added = {key: {**e, "measured": e.get("measured", provenance()) | on} for key, e in entries.items()}
+    return write_result(name, kept | added, device=device)
+
+
+def _measured(entry: Mapping[str, Any], file: Mapping[str, Any], on: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry that says how it was measured, by its file where it does not itself."""
+    told = {key: file[key] for key in ("date", "command", "commit", "judge_version") if key in file}
+    return {**entry, "measured": {**on, **entry.get("measured", told)}}
 
 
 def write_sizes(name: str, found: Sequence[Mapping[str, Any]], device: Device) -> Path:

@@ -25,9 +25,24 @@ Figures = Mapping[str, Any]
 
 
 def figures(name: str) -> dict[str, Any]:
-    """Return the figures of a result's file."""
-    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["figures"]
-    return found
+    """Return the figures of a result's file, of one device model: their table has no column for it."""
+    found = figures_of_devices(name)
+    if len({model for _, model in found.values()}) > 1:
+        each = ", ".join(f"{key} {model}" for key, (_, model) in found.items())
+        raise SystemExit(f"{name}.json mixes figures of several devices ({each}); measure those of one again")
+    return {key: entry for key, (entry, _) in found.items()}
+
+
+def figures_of_devices(name: str) -> dict[str, tuple[Any, str]]:
+    """Return each of a file's figures with the model of the device that it was measured on."""
+    file = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    of_file = file["device"]["name"]
+    return {key: (entry, _model(entry, of_file)) for key, entry in file["figures"].items()}
+
+
+def _model(entry: Any, of_file: str) -> str:
+    measured = entry.get("measured", {}) if isinstance(entry, Mapping) else {}
+    return str(measured.get("device_name", of_file))
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -50,12 +65,18 @@ def _number(value: float | None, form: str, unit: str = "") -> str:
 def headline() -> str:
     """Return the headline problems, each with PyTorch, the floor, the best seed and what a search found."""
     heads = ("problem", "eager", "PyTorch's best", "floor (bytes)", "best seed", "found", "over eager / over the best")
-    return _table((*heads, "certified"), [_headline_row(name, entry) for name, entry in _headline_entries()])
+    found = _headline_entries()
+    rows = [[*_headline_row(name, entry), _where(entry, model)] for name, entry, model in found]
+    return _table((*heads, "certified", "GPU, judge version"), rows)
 
 
-def _headline_entries() -> list[tuple[str, Figures]]:
-    entries = figures("headline-cuda")
-    return [(name, entries[name]) for name in HEADLINE if name in entries]
+def _headline_entries() -> list[tuple[str, Figures, str]]:
+    entries = figures_of_devices("headline-cuda")
+    return [(name, *entries[name]) for name in HEADLINE if name in entries]
+
+
+def _where(entry: Figures, model: str) -> str:
+    return f"{model.removeprefix('NVIDIA ').split()[0]}, {entry['measured']['judge_version']}"
 
 
 def _headline_row(name: str, entry: Figures) -> list[str]:
@@ -75,10 +96,11 @@ def do_bench() -> str:
     """Return our times of PyTorch over those of Triton's timer in the same run, a problem a row."""
     modes = ("eager", "eager_tf32", "compile", "compile_tf32")
     rows = []
-    for name, entry in _headline_entries():
+    for name, entry, model in _headline_entries():
         theirs = (entry.get(key, {}) for key in ("independent_ms", "independent_short_ms"))
-        rows.append([name, *(_ratio(entry["baselines_ms"], load, mode) for load in theirs for mode in modes)])
-    return _table(("problem", *modes, f"in bursts: {modes[0]}", *modes[1:]), rows)
+        ratios = [_ratio(entry["baselines_ms"], load, mode) for load in theirs for mode in modes]
+        rows.append([name, *ratios, _where(entry, model)])
+    return _table(("problem", *modes, f"in bursts: {modes[0]}", *modes[1:], "GPU, judge version"), rows)
 
 
 def _ratio(ours: Figures, theirs: Any, mode: str) -> str:

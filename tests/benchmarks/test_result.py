@@ -84,7 +84,7 @@ def gpu(name: str, uuid: str) -> Device:
     )
 
 
-def test_every_entry_names_its_own_device_and_another_model_is_refused(
+def test_every_entry_names_its_own_device_and_none_is_lost_beside_another_model_s(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = import_module("result")
@@ -92,7 +92,29 @@ def test_every_entry_names_its_own_device_and_another_model_is_refused(
     for uuid in ("GPU-a", "GPU-b"):
         entry = {uuid: {"measured": result.provenance(), "ms": 1.0}}
         path = result.merge_result("times", entry, device=gpu("H200", uuid))
-    figures = json.loads(path.read_text())["figures"]
-    assert {key: entry["measured"]["device"] for key, entry in figures.items()} == {"GPU-a": "GPU-a", "GPU-b": "GPU-b"}
-    with pytest.raises(SystemExit, match="has figures of H200, this is L40S: move it away first"):
-        result.merge_result("times", {"other": {}}, device=gpu("L40S", "GPU-c"))
+    file = json.loads(path.read_text())
+    named = [entry["measured"].pop("device_name") for entry in file["figures"].values()]
+    assert named == ["H200", "H200"]
+    path.write_text(json.dumps(file))  # as files were before each entry named its model
+    result.merge_result("times", {"GPU-c": {"ms": 2.0}}, device=gpu("L40S", "GPU-c"))
+    on = {key: e["measured"] for key, e in json.loads(path.read_text())["figures"].items()}
+    assert {key: (each["device"], each["device_name"]) for key, each in on.items()} == {
+        "GPU-a": ("GPU-a", "H200"),
+        "GPU-b": ("GPU-b", "H200"),
+        "GPU-c": ("GPU-c", "L40S"),
+    }
+    assert on["GPU-c"].keys() >= {"date", "command", "commit", "judge_version"}
+
+
+def test_an_entry_that_was_not_dated_keeps_its_file_s_date_and_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = import_module("result")
+    monkeypatch.setattr(result, "RESULTS", tmp_path)
+    path = result.write_result("times", {"old": {"ms": 1.0}}, device=gpu("H200", "GPU-a"))
+    before = json.loads(path.read_text())
+    result.merge_result("times", {"new": {"ms": 2.0}}, device=gpu("L40S", "GPU-b"))
+    measured = json.loads(path.read_text())["figures"]["old"]["measured"]
+    assert measured == {key: before[key] for key in ("date", "command", "commit", "judge_version")} | {
+        "device_name": "H200"
+    }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,3 +62,20 @@ def test_published_kernel_that_is_turned_down_is_a_row_that_says_why(monkeypatch
 def test_published_kernel_that_passes_has_its_gain_in_the_place_of_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     *_, passed = with_figures(monkeypatch, {"sound": JUDGED}).outside().splitlines()
     assert passed == "| cuda-l1 | sound | ok | 34.02x eager of its class |"
+
+
+def test_figures_of_several_devices_are_mixed_by_no_table_without_a_column_for_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = import_module("tables")
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    entries = {"a": {"measured": {"device_name": "NVIDIA H100"}}, "b": {"ms": 1.0}}
+    (tmp_path / "times.json").write_text(json.dumps({"device": {"name": "NVIDIA H200"}, "figures": entries}))
+    assert {name: model for name, (_, model) in tables.figures_of_devices("times").items()} == {
+        "a": "NVIDIA H100",
+        "b": "NVIDIA H200",
+    }
+    with pytest.raises(
+        SystemExit, match=r"times.json mixes figures of several devices \(a NVIDIA H100, b NVIDIA H200\)"
+    ):
+        tables.figures("times")
