@@ -226,8 +226,8 @@ def _lead_up(draws: Sequence[torch.Tensor], lowest: int) -> bool:
         if size >= LEAST_ORDERED and all(int(d.max()) <= size for d in draws)
     ]
     return any(
-        sum(_expected_before(draw, lowest, size) for draw in draws) >= _LEAD_UP_BY_RULE
-        and not any(_is_before(draw, lowest, axis) for draw in draws)
+        not any(_is_before(draw, lowest, axis) for draw in draws)
+        and sum(_expected_before(draw, lowest, size) for draw in draws) >= _LEAD_UP_BY_RULE
         for axis, size in named
     )
 
