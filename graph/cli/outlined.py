@@ -120,7 +120,9 @@ def outline_problem(
     found = outlines.outline(problem.reference_source, problem.tolerance, with_run=runs)
     refuse_broken(found, spec, kind)
     if found.description is None:
-        return OutlinedProblem(kind=kind, unknown=f"only a run can tell its signature: {found.reason}")
+        return OutlinedProblem(
+            kind=kind, unknown=f"only a run can tell its signature: {lacks_a_gpu(found) or found.reason}"
+        )
     described = problem.described(found.description)
     here = _on_this_machine(found, kind)
     is_too_large = here.code is OutlineCode.MEMORY
@@ -148,8 +150,12 @@ def refuse_too_large(outlined: Sequence[OutlinedProblem], spec: ProblemSpec) -> 
 
 
 def refuse_broken(found: Outline, spec: ProblemSpec, target: str) -> None:
-    """Raise BadReferenceError for an outline that `why_broken` refuses; its reference and sizes are named as its user does."""
-    if said := why_broken(found):
+    """Raise BadReferenceError for an outline that `why_broken` refuses; its reference and sizes are named as its user does.
+
+    What only a GPU may run is refused of a problem that names none.
+    """
+    lacks = found.reason if found.code is OutlineCode.GPU and DeviceKind.CUDA not in spec.targets else ""
+    if said := why_broken(found) or lacks:
         with users_reference(spec, target):
             raise BadReferenceError.of_text(said)
 
@@ -159,6 +165,11 @@ def why_broken(found: Outline) -> str:
     if not found.code or found.code in _LEFT_TO_A_RUN:
         return ""
     return found.reason.replace("FakeTensor", "Tensor")  # what stands for one in an outline
+
+
+def lacks_a_gpu(found: Outline) -> str:
+    """Return what a reference raised on the processor that may lack a GPU alone, "" of every other outline."""
+    return f"on the processor {found.reason}; perhaps it lacks a GPU alone" if found.code is OutlineCode.GPU else ""
 
 
 def problem_lines(outlined: Sequence[OutlinedProblem]) -> list[str]:

@@ -32,9 +32,10 @@ class OutlineCode(StrEnum):
     HUNG = "hung"  # one step of it did not end within `step_limit_s`
     TIGHT = "tight"  # by an estimate judging takes more memory than there is
     VALUES = "values"  # the reference reads values, so no outline can be made
+    GPU = "gpu"  # it reads values, and run for real on the CPU it raised what a GPU may be all that it lacks for
 
 
-OPEN = frozenset({OutlineCode.TIGHT, OutlineCode.VALUES})
+OPEN = frozenset({OutlineCode.TIGHT, OutlineCode.VALUES, OutlineCode.GPU})
 """Codes that leave it open: only a run can tell."""
 LIMIT_S = 120.0
 """Limit for one reference: a recurrent layer of hundreds of steps takes tens of seconds."""

@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from ridgeline.graph.cli.outlined import outline_problem, problem_lines, tells_of_wait, why_broken
+from ridgeline.graph.cli.outlined import lacks_a_gpu, outline_problem, problem_lines, tells_of_wait, why_broken
 from ridgeline.problems.new import new_problem
 from ridgeline.problems.spec import load_problem
 from ridgeline.tools.errors import BadReferenceError
@@ -21,16 +21,21 @@ def execute(args: argparse.Namespace) -> int:
     Raises:
         ProblemError: a mistake, also one that only running the reference shows; nothing is written then.
     """
+    lacks = ""
     with OutlineProcess(with_graphs=True, on_wait=tells_of_wait(args.reference)) as outlines:
 
         def check(source: str, tolerance: str) -> None:
-            if said := why_broken(outlines.outline(source, PrecisionClass(tolerance), with_run=True)):
+            nonlocal lacks
+            found = outlines.outline(source, PrecisionClass(tolerance), with_run=True)
+            if said := why_broken(found):
                 raise BadReferenceError(f"{args.reference}: {said}")
+            lacks = lacks_a_gpu(found)
 
         path = new_problem(args.name, Path(args.reference), Path(args.out), check=check)
         spec = load_problem(path)
         told = problem_lines([outline_problem(outlines, spec, kind) for kind in spec.targets])
     header = shlex.join(["ridgeline", "problems", str(path)])
-    told = [*told, f"its problem.h: {header}", f"search it with: {shlex.join(['ridgeline', 'run', str(path)])}"]
+    search = shlex.join(["ridgeline", "run", str(path), *(["--device", "cuda"] if lacks else [])])
+    told = [*told, *([lacks] if lacks else []), f"its problem.h: {header}", f"search it with: {search}"]
     sys.stdout.write("\n".join([f"wrote {path}", *told, ""]))
     return 0

@@ -23,6 +23,7 @@ from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, P
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_judge")]
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+TRITONS = "raise RuntimeError('0 active drivers ([]). There should only be one.')"
 GIB = 1 << 30
 
 
@@ -135,22 +136,44 @@ def test_what_speaks_against_a_reference_is_told(outlines: OutlineProcess, sourc
         ("x * float(x.sum()); import os; os._exit(0)", "values", "only the judge can tell"),
         ("x * float(x.sum()); raise MemoryError", "values", "only the judge can tell"),
         ("float(x.sum())\n        while True: pass", "values", "only the judge can tell"),
-        ("n = int(x.sum()); return torch.ops.aten._convert_weight_to_int4pack(x.int(), n)", "values", "only the judge"),
-        ("float(x.sum()); torch.cuda.current_stream(); return x * 2", "values", "only the judge can tell"),
-        ("float(x.sum()); torch.cuda.Stream(); return x * 2", "values", "only the judge can tell"),
         (
-            "float(x.sum()); raise RuntimeError('0 active drivers ([]). There should only be one.')",
-            "values",
-            "the judge",
+            "x.sum().item(); return torch.ops.aten._convert_weight_to_int4pack(x.int(), 2)",
+            "gpu",
+            "NotImpl.*Could not run '",
         ),
+        (
+            "float(x.sum()); y = x.to(torch.float8_e5m2); return y + y",
+            "gpu",
+            r"not implemented for 'Float8_e5m2' \(line \d+ in",
+        ),
+        ("float(x.sum()); torch.cuda.current_stream(); return x * 2", "gpu", r"not compiled with CUDA.* in forward\)$"),
+        ("float(x.sum()); torch.cuda.Stream(); return x * 2", "gpu", "RuntimeError: "),
+        ("float(x.sum()); exec(compile(TRITONS, 'driver.py', 'exec'))", "gpu", "RuntimeError: 0 active drivers"),
+        (
+            "float(x.sum()); return x.cuda() * 2",
+            "raised",
+            "; make model and inputs on the CPU: Ridgeline moves them to",
+        ),
+        ("float(x.sum()); nn.Linear(8, 8).to('cuda')", "raised", "; make model and inputs on the CPU"),
+        ("float(x.sum()); return torch.softmax(x.long(), -1)", "raised", "not implemented for 'Long'"),
+        ("float(x.sum()); return nn.Module()(x)", "raised", 'is missing the required "forward" function'),
+        ("float(x.sum()); assert len(x) == 9, 'the GPU kernel takes 9 rows'", "raised", "the GPU kernel takes 9 rows"),
+        (
+            "float(x.sum()); raise NotImplementedError('the second half')",
+            "raised",
+            "NotImplementedError: the second half",
+        ),
+        ("float(x.sum()); raise RuntimeError('CUDA alone')", "raised", "CUDA alone"),
+        ("float(x.sum()); return {}['GPU']", "raised", "KeyError: 'GPU'"),
+        ("float(x.sum()); import triton_of_nobody", "package", "No module named 'triton_of_nobody'"),
     ],
 )
 def test_a_reference_that_reads_values_runs_for_real_where_that_is_asked_for(
     outlines: OutlineProcess, body: str, code: str, says: str
 ) -> None:
     assert outlines.outline(reference(body=body)).code == "values"
-    found = outlines.outline(reference(body=body), with_run=True)
-    assert found.code == code
+    found = outlines.outline(f"TRITONS = {TRITONS!r}\n{reference(body=body)}", with_run=True)
+    assert found.code == code, found.reason
     assert re.search(says, found.reason), found.reason
 
 

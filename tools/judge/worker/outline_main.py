@@ -23,7 +23,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO
 
 import torch
@@ -179,15 +179,13 @@ def _outlined(request: OutlineRequest, limit: HangLimit) -> Outline:
 
 
 def _run(request: OutlineRequest, limit: HangLimit) -> Outline:
-    """Return what speaks against a reference that runs for real; its signature is left to the judge, as is float64.
-
-    Nothing does where a GPU may be all that it lacks here.
-    """
+    """Return what speaks against a reference that runs for real; its signature is left to the judge, as is float64."""
     try:
         reference = Reference(request.source, limit=limit)
         check_usable(reference, in_double=False)
     except ProblemError as error:
-        return Outline() if lacks_a_gpu(error.__cause__) else _refused(error)
+        refused = _refused(error)
+        return replace(refused, code=OutlineCode.GPU) if lacks_a_gpu(error.__cause__) else refused
     return Outline()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import linecache
 import os
 import re
@@ -10,6 +11,7 @@ import sys
 import traceback
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -32,12 +34,18 @@ _ARGUMENTS_OF = {"Model()": "get_init_inputs()", "forward()": "get_inputs()"}
 _NO_GPU = re.compile(
     "not compiled with CUDA|not linked with support for cuda|Found no NVIDIA driver|No CUDA GPUs are available"
 )  # torch's own words
+_TORCHS_CUDA = f"{Path(torch.cuda.__file__).parent}{os.sep}"
 _LACKS_A_GPU = re.compile(
-    r"\bcuda|cudnn|nvidia|\bGPUs?\b|\btriton\b|\b0 active drivers|dummy base class|not implemented for|"
-    r"could not run '|no viable backend|no available kernel",
+    r"\bcuda|cudnn|nvidia|\bGPUs?\b|\btriton\b|\b0 active drivers|dummy base class|could not run '|"
+    r"not implemented for '(?:half|bfloat16|float8|float4|complexhalf)|no viable backend|no available kernel",
     re.IGNORECASE,
 )
-"""Words of torch, and of Triton, for what has no kernel for the processor, or of a build without CUDA or a machine without."""
+"""Words of torch, and of Triton, for what has no kernel for the processor, or of a build without CUDA or a machine without.
+
+Of the types that a kernel may lack they are those that processors are often without: no device has a softmax of int64.
+"""
+_RAISING = "RAISE_VARARGS"
+"""The instruction of a `raise` and of an `assert`."""
 
 
 def load_reference(source: str) -> types.ModuleType:
@@ -116,16 +124,39 @@ def _remedy(error: BaseException, what: str, place: str) -> str:
         return "; a reference is one file, apart from its folder"
     if isinstance(error, TypeError) and not place and what in _ARGUMENTS_OF:  # the call itself does not fit
         return f"; the list that {_ARGUMENTS_OF[what]} returns holds its arguments"
-    if isinstance(error, AssertionError | RuntimeError) and _NO_GPU.search(str(error)):
+    if _makes_on_a_gpu(error):
         return "; make model and inputs on the CPU: Ridgeline moves them to the device"
     return ""
 
 
+def _makes_on_a_gpu(error: BaseException) -> bool:
+    """Say whether this is torch's refusal to make or move a tensor to a GPU, where none was asked of `torch.cuda` itself."""
+    if not (isinstance(error, AssertionError | RuntimeError) and _NO_GPU.search(str(error))):
+        return False
+    asked = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(_TORCHS_CUDA)]
+    return all(frame.name == "_lazy_init" for frame in asked)
+
+
 def lacks_a_gpu(error: BaseException | None) -> bool:
-    """Return whether a GPU, or a kernel for the processor, may be all that was missing where this was raised."""
-    return isinstance(error, NotImplementedError) or (
-        error is not None and bool(_LACKS_A_GPU.search(named_line(error)))
+    """Return whether a GPU, or a kernel for the processor, may be all that was missing where this was raised.
+
+    It never is for what the reference raises by itself, nor for a tensor that it moves to a GPU, which Ridgeline does.
+    """
+    if not isinstance(error, RuntimeError | AssertionError | ValueError):  # a name or a package is missing anywhere
+        return False
+    return bool(_LACKS_A_GPU.search(named_line(error))) and not (
+        _is_raised_by_reference(error) or _makes_on_a_gpu(error)
     )
+
+
+def _is_raised_by_reference(error: BaseException) -> bool:
+    """Say whether a `raise` or an `assert` in the reference's own text raised this, and nothing that it calls."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or (code := last.tb_frame.f_code).co_filename != FILE:
+        return False
+    return dis.opname[code.co_code[last.tb_lasti]] == _RAISING
 
 
 def named_line(error: BaseException) -> str:

@@ -24,6 +24,8 @@ class Model(torch.nn.Module):
 def get_inputs():
     return [torch.randn(8, 8)]
 """
+UNPACKED = "x.sum().item(); return torch.ops.aten._convert_weight_to_int4pack(x.int(), 2)"
+"""It reads a value, and has no kernel for a processor."""
 
 
 def test_the_command_to_type_is_quoted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,6 +56,16 @@ BROKEN = {
         "return x * 2",
         "return x.long().bincount()",
         "forward() raised RuntimeError: bincount only supports",
+    ),
+    "moves": (
+        "x * 2",
+        "x.cuda() * float(x.sum())",
+        "make model and inputs on the CPU: Ridgeline moves them to the device",
+    ),
+    "asserts": (
+        "return x * 2",
+        "assert float(x.sum()) == 9, 'the GPU takes 9 rows'",
+        "AssertionError: the GPU takes 9 rows",
     ),
     "other shapes": ("return x * 2", "return x[x > 0]", "and then float32"),
     "float": (
@@ -111,6 +123,31 @@ def test_a_reference_that_reads_values_and_does_not_raise_is_left_to_a_run(
     (tmp_path / "reference.py").write_text(DOUBLING.replace("x * 2", "x * float(x.sum())"))
     assert cli.main(["new", "mine", "--from", str(tmp_path / "reference.py"), "--out", str(tmp_path)]) == 0
     assert "on cpu: only a run can tell its signature: depends on values" in capsys.readouterr().out
+
+
+def test_what_the_processor_may_have_no_kernel_for_is_told_and_searched_on_a_gpu(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reference.py").write_text(DOUBLING.replace("return x * 2", UNPACKED))
+    assert cli.main(["new", "mine", "--from", str(tmp_path / "reference.py"), "--out", str(tmp_path)]) == 0
+    lines, problem = capsys.readouterr().out.splitlines(), tmp_path / "mine" / "problem.yaml"
+    said = (
+        "on the processor forward() raised NotImplementedError: Could not run 'aten::_convert_weight_to_int4pack' with "
+    )
+    (told,) = [line for line in lines if line.startswith(said)]
+    assert told.endswith("; perhaps it lacks a GPU alone")
+    assert lines[-1] == f"search it with: ridgeline run {problem} --device cuda"
+    assert cli.main(["problems", str(problem)]) == 0
+    on_cpu = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("on cpu: "))
+    assert on_cpu == f"on cpu: only a run can tell its signature: {told}"
+
+
+def test_what_the_processor_may_have_no_kernel_for_is_refused_of_a_problem_that_names_no_gpu(
+    problem: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem.with_name("reference.py").write_text(DOUBLING.replace("return x * 2", UNPACKED))
+    assert cli.main(["problems", str(problem)]) == 2
+    assert f"{problem.with_name('reference.py')}: forward() raised NotImplementedError: " in capsys.readouterr().err
 
 
 def test_a_reference_that_never_ends_is_waited_for_in_words_and_refused_with_a_remedy(
