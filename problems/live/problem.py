@@ -16,6 +16,7 @@ from ridgeline.problems.files import as_words, read_text
 from ridgeline.problems.live.program import (
     Argument,
     NotExportable,
+    StrangeResult,
     arguments,
     check_tensors,
     dtype_name,
@@ -133,7 +134,12 @@ def _programs(
         # Where forward needs the number itself. What else is wrong, the next one says.
         with contextlib.suppress(NotExportable):
             yield exported(module, given, numbers_vary=True)
-    yield exported(module, given, numbers_vary=False)
+    try:
+        program = exported(module, given, numbers_vary=False)
+    except StrangeResult:
+        _given_by(module, given)  # refuses the part by its place
+        raise
+    yield program
 
 
 def _given_by(module: torch.nn.Module, given: Sequence[Argument]) -> list[torch.Tensor]:

@@ -33,21 +33,20 @@ DTYPES = frozenset(
     }
 )
 """The types that a kernel can read, as the judge has them."""
-BESIDE_TENSORS = (
-    "beside tensors a result holds whole numbers, booleans and None alone; return it as a tensor, or leave it out"
-)
-"""What to do about any other part of a result."""
 _LONGEST_REASON = 300
 _UNBOUND = "missing a required "
 """Python's words for an argument that a call leaves out, when torch binds the example to `forward`'s names."""
-_STRANGE_RESULT = re.compile(r"^Found <class '([\w.]+)'> in output, which is not a known type")
-"""Torch's words for a part of a result that an exported program cannot give."""
-_NUMPYS_NUMBER = re.compile(r"numpy\.(?:(bool_?)|u?int\d+)")
+_STRANGE_RESULT = re.compile(r"^Found <class '[^']+'> in output, which is not a known type")
+"""Torch's words for a part of a result that an exported program cannot give; where it lies, only the result tells."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 class NotExportable(ProblemError):
     """The module has no form as a reference; the message is one line."""
+
+
+class StrangeResult(NotExportable):
+    """A part of the module's result is nothing that an exported program can give."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +143,8 @@ def exported(
     still does not promote float32 operands.
 
     Raises:
-        NotExportable: torch refuses, with its reason; or the program does what a reference may not.
+        NotExportable: torch refuses, with its reason; or the program does what a reference may not. A StrangeResult where
+            a part of the result is to blame.
     """
     varies = [numbers_vary and isinstance(a.value, float) for a in given]
     values = [
@@ -164,7 +164,8 @@ def exported(
                 f"example_inputs: lack {', '.join(lacking)}, which forward takes without a default; give every argument, "
                 "in a module around this one where forward takes it by its name alone"
             ) from error
-        raise NotExportable(f"the module cannot be exported: {_why(error)}") from error
+        kind = StrangeResult if _STRANGE_RESULT.search(str(error)) else NotExportable
+        raise kind(f"the module cannot be exported: {_why(error)}") from error
     _check(program)
     is_fixed = [not (isinstance(a.value, torch.Tensor) or varies[i]) for i, a in enumerate(given)]
     marked = tuple(
@@ -176,20 +177,11 @@ def exported(
 def _why(error: BaseException) -> str:
     """Return torch's reason with the module's own line; in words where its own are about symbols of the export."""
     place = place_of(error)
-    if strange := _STRANGE_RESULT.search(str(error)):
-        return f"forward() returns a {strange[1]}{place}{_remedy(strange[1])}"
     if not isinstance(error, GuardOnDataDependentSymNode):
         return f"{named(error)}{place}"
     if "specialized integer" in str(error):  # of `range` and of a shape
         return f"a number or a shape that depends on values{place}"
     return f"control flow that depends on values{place}; in place of an if, torch.where takes both ways"
-
-
-def _remedy(kind: str) -> str:
-    """Return what to do about a part of a result of this type, in the words that the judge has for it."""
-    if number := _NUMPYS_NUMBER.fullmatch(kind):
-        return f", which is none of Python's own numbers; write {'bool' if number[1] else 'int'}(…)"
-    return f": {BESIDE_TENSORS}"
 
 
 @contextlib.contextmanager

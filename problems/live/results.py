@@ -1,7 +1,4 @@
-"""The result of a live module, refused where the judge would refuse it of a reference, in the judge's words.
-
-`tools/judge/worker/` has these words for a reference in a file; this room may not import them.
-"""
+"""The result of a live module, refused where the judge would refuse it of a reference, in the judge's words."""
 
 from __future__ import annotations
 
@@ -11,7 +8,8 @@ import torch
 from torch.utils import _pytree
 
 from ridgeline.problems.files import as_words
-from ridgeline.problems.live.program import BESIDE_TENSORS, DTYPES, dtype_name
+from ridgeline.problems.live.program import DTYPES, dtype_name
+from ridgeline.problems.result_parts import is_constant, refused_part
 from ridgeline.tools.errors import ProblemError
 
 
@@ -24,14 +22,14 @@ def result_tensors(result: Any) -> list[torch.Tensor]:
     placed = _pytree.tree_flatten_with_path(result)[0]
     tensors = [part for _, part in placed if isinstance(part, torch.Tensor)]
     if not tensors:
-        raise ProblemError(f"forward returns no tensor, but {as_words(result)}: a kernel needs one to write")
+        got = " ".join(as_words(result).split())
+        raise ProblemError(f"forward returns no tensor, but {got}: a kernel needs one to write")
     for path, part in placed:
         if isinstance(part, torch.Tensor):
             if strange := _strangeness(part):
                 raise ProblemError(f"forward() returns {strange}, which kernels cannot write")
-        elif part is not None and not isinstance(part, int):
-            said = repr(part) if isinstance(part, float) else f"a {type(part).__name__}"
-            raise ProblemError(f"forward() returns {said} as result{_pytree.keystr(path)}: {BESIDE_TENSORS}")
+        elif not is_constant(part):
+            raise ProblemError(f"forward() returns {refused_part(part, _pytree.keystr(path))}")
     if not any(tensor.numel() for tensor in tensors):
         raise ProblemError("forward() gives only empty tensors: a kernel would have nothing to do")
     return tensors

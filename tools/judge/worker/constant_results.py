@@ -7,16 +7,12 @@ values.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any
 
 import torch
 
+from ridgeline.problems.result_parts import TO_TENSOR, is_constant, refused_part
 from ridgeline.tools.errors import BadReferenceError
-
-_REMEDY = "return it as a tensor, or leave it out"
-_OTHERS_BOOLEANS = ("bool", "bool_")
-"""What numpy calls its own, in its later versions and in those before."""
 
 
 def placed_parts(result: Any, place: str = "") -> Iterator[tuple[str, Any]]:
@@ -47,8 +43,8 @@ class ConstantResults:
         """
         parts = [(place, part) for place, part in placed_parts(result) if not isinstance(part, torch.Tensor)]
         for place, part in parts:
-            if place and part is not None and not isinstance(part, int):  # without a place `flat_outputs` refuses it
-                raise BadReferenceError.of_text(f"forward() returns {_refused_part(part, place)}")
+            if place and not is_constant(part):  # without a place `flat_outputs` refuses it
+                raise BadReferenceError.of_text(f"forward() returns {refused_part(part, place)}")
         first = self._first.setdefault(kind, parts)
         if not self._varying and first != parts:
             self._varying = _difference(first, parts)
@@ -63,18 +59,8 @@ class ConstantResults:
             raise BadReferenceError.of_text(self._varying)
 
 
-def _refused_part(part: object, place: str) -> str:
-    """Return what a part is, where it lies, and what to do."""
-    kind = type(part)
-    own = "int" if isinstance(part, Integral) else "bool" if kind.__name__ in _OTHERS_BOOLEANS else ""
-    if own:
-        return f"a {kind.__module__}.{kind.__name__} as result{place}, which is none of Python's own numbers; write {own}(…)"
-    said = repr(part) if isinstance(part, float) else f"a {kind.__name__}"
-    return f"{said} as result{place}: beside tensors a result holds whole numbers, booleans and None alone; {_REMEDY}"
-
-
 def _difference(first: list[tuple[str, Any]], parts: list[tuple[str, Any]]) -> str:
     for (place, was), (other, now) in zip(first, parts, strict=False):
         if place == other and was != now:
-            return f"forward() returns {was!r} as result{place} and then {now!r}: no kernel gives a number; {_REMEDY}"
+            return f"forward() returns {was!r} as result{place} and then {now!r}: no kernel gives a number; {TO_TENSOR}"
     return "forward() returns a number or None for some values only: a kernel takes one form"
