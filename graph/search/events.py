@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, TypeGuard, get_args, get_origin, get_type_hints
 
 from ridgeline.tools.records.vocabulary import SearchOutcome
 
@@ -230,6 +230,20 @@ SearchEvent = (
     | WarningEvent
     | NoteEvent
 )
+
+_NEEDED = {
+    get_args(hints["event"])[0]: {key for key, hint in hints.items() if get_origin(hint) is not NotRequired}
+    for hints in (get_type_hints(kind, include_extras=True) for kind in get_args(SearchEvent))
+}
+"""The keys that each event has always. `__required_keys__` counts the others too where annotations are text, as here."""
+
+
+def is_event(written: object) -> TypeGuard[Mapping[str, Any]]:
+    """Return whether what lies on a graph's stream, which other nodes write to as well, is an event of a search, and whole."""
+    if not isinstance(written, Mapping) or not isinstance(name := written.get("event"), str):
+        return False
+    return name in _NEEDED and written.keys() >= _NEEDED[name]
+
 
 OnEvent = Callable[[SearchEvent], None]
 """Takes each event of a search."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from ridgeline.graph.cli.view.board import Board
 from ridgeline.graph.cli.view.lines import plain_line
+from ridgeline.graph.search.events import is_event
 from ridgeline.tools.records.printable import printable
 
 
@@ -21,9 +22,9 @@ class EventLines:
     def __call__(self, event: object) -> str:
         """Return an event's line, "" for one that says nothing new; that a wait is over, only after the line of that wait.
 
-        What is no event has no line either: a graph's stream also holds what its other nodes write there.
+        What is no event of a search has no line either: a graph's stream also holds what its other nodes write there.
         """
-        return self._line(event) if isinstance(event, Mapping) and isinstance(event.get("event"), str) else ""
+        return self._line(event) if is_event(event) else ""
 
     def _line(self, event: Mapping[str, Any]) -> str:
         self._board.apply(event)

@@ -72,8 +72,15 @@ def round_done(round_: int, max_rounds: int = 3) -> dict[str, Any]:
         "best_speedup_ci95": [1.4, 1.6],
         "best_median_ms": 0.2,
         "elites": [],
+        "unpriced_calls": 0,
     }
     return {"event": "round_done", "round": round_, "max_rounds": max_rounds, "tokens": 0, "usd": 0.0, **best}
+
+
+def measured(baselines_ms: dict[str, float], floor_ms: float = 0.1) -> dict[str, Any]:
+    """Return that PyTorch and the floor are measured."""
+    floor = {"floor_ms": floor_ms, "compute_floor_ms": 0.0, "bound": "memory", "headroom": None}
+    return {"event": "baseline", "baselines_ms": baselines_ms, "stored": {}, **floor}
 
 
 def waiting(holder: str, *, is_news: bool = True) -> dict[str, Any]:
@@ -90,8 +97,7 @@ BASELINES = {"eager": 0.412, "compile": 0.305, "compile_max_autotune": 0.301}
 
 def busy_events() -> list[dict[str, Any]]:
     """Return the events of 16 branches in all stages."""
-    baseline = {"event": "baseline", "baselines_ms": BASELINES, "floor_ms": 0.12, "bound": "memory", "headroom": 2.5}
-    events: list[dict[str, Any]] = [baseline, round_started(2)]
+    events: list[dict[str, Any]] = [measured(BASELINES, floor_ms=0.12), round_started(2)]
     for n in range(8):
         title = f"fuse the reduction with the store, variant {n}"
         idea = {"event": "idea", "round": 2, "idea_id": f"r2i{n}", "title": title, "category": "", "model": "offline"}

@@ -6,6 +6,7 @@ import pytest
 from tests.graph.cli.view.boards import done, round_done, round_started, waiting
 
 from ridgeline import EventLines
+from ridgeline.graph.cli.view.board import Board
 
 
 def test_each_event_that_matters_has_its_line_without_a_board_of_the_caller_s() -> None:
@@ -24,6 +25,13 @@ def test_each_event_that_matters_has_its_line_without_a_board_of_the_caller_s() 
 )
 def test_what_another_node_of_the_graph_writes_to_the_stream_has_no_line(written: object) -> None:
     assert EventLines()(written) == ""
+
+
+@pytest.mark.parametrize("name", Board.HANDLERS)
+def test_an_event_of_another_node_s_own_that_has_the_name_of_a_search_s_changes_nothing(name: str) -> None:
+    board = Board(problem="toy", device="cpu", models=())
+    assert EventLines(board)({"event": name, "text": "of another node"}) == ""
+    assert board.phase == "measuring the reference" and not board.warnings and not board.notes
 
 
 def test_a_wait_that_ends_is_told_after_the_line_of_that_wait_alone() -> None:

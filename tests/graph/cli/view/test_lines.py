@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.graph.cli.view.boards import Clock, certifying, done, drawn, make_board, round_done, round_started, waiting
+from tests.graph.cli.view.boards import (
+    Clock,
+    certifying,
+    done,
+    drawn,
+    make_board,
+    measured,
+    round_done,
+    round_started,
+    waiting,
+)
 
 from ridgeline.graph.cli.view.lines import plain_line
 from ridgeline.graph.cli.view.progress import PlainView
@@ -170,8 +180,8 @@ def test_the_floor_that_binds_is_told_by_name_and_the_best_kernel_s_share_of_it(
 ) -> None:
     text, board = io.StringIO(), make_board()
     view = PlainView(board, Console(file=text, width=300))
-    known = {"event": "baseline", "baselines_ms": {"eager": 0.4}, "floor_ms": 0.054, "bound": "told otherwise"}
-    view.show(known | {"compute_floor_ms": arithmetic_ms})
+    known = {"compute_floor_ms": arithmetic_ms, "bound": "told otherwise"}
+    view.show(measured({"eager": 0.4}, floor_ms=0.054) | known)
     assert text.getvalue().endswith(f"PyTorch: eager 0.400 ms; {floors}\n")
     view.show(round_started(1))
     view.show(round_done(1))
@@ -182,7 +192,7 @@ def test_the_floor_that_binds_is_told_by_name_and_the_best_kernel_s_share_of_it(
 def test_a_time_of_pytorch_that_was_stored_is_told_with_its_date() -> None:
     text, board = io.StringIO(), make_board()
     view = PlainView(board, Console(file=text, width=300))
-    known = {"event": "baseline", "baselines_ms": {"eager": 0.4, "compile": 0.3}, "floor_ms": 0.1, "bound": "memory"}
+    known = measured({"eager": 0.4, "compile": 0.3})
     view.show(known | {"stored": {"eager": "2026-05-04 10:12"}})
     told = "eager 0.400 ms (stored, measured on 2026-05-04 10:12), torch.compile 0.300 ms"
     assert f"PyTorch: {told}; " in text.getvalue()
@@ -194,9 +204,7 @@ def test_a_time_of_pytorch_that_was_stored_is_told_with_its_date() -> None:
 def test_a_ratio_near_one_has_a_third_digit() -> None:
     text, board = io.StringIO(), make_board()
     view = PlainView(board, Console(file=text, width=300))
-    view.show(
-        {"event": "baseline", "baselines_ms": {"eager": 0.4, "compile": 0.2654}, "floor_ms": 0.1, "bound": "memory"}
-    )
+    view.show(measured({"eager": 0.4, "compile": 0.2654}))
     view.show(round_started(1))
     view.show(round_done(1))
     assert "1.50x eager (1.40 to 1.60), 0.995x torch.compile" in text.getvalue()

@@ -16,6 +16,7 @@ from tests.graph.cli.view.boards import (
     done,
     drawn,
     make_board,
+    measured,
     round_done,
     round_started,
 )
@@ -28,7 +29,7 @@ from ridgeline.graph.cli.view.progress import PlainView
 def test_phases_beside_the_rounds_have_a_line_and_stand_on_the_board() -> None:
     text, board = io.StringIO(), make_board()
     view = PlainView(board, Console(file=text, width=200))
-    baseline = {"event": "baseline", "baselines_ms": BASELINES, "floor_ms": 0.1, "bound": "memory"}
+    baseline = measured(BASELINES)
     comparing = {"event": "comparing", "candidate_ids": ["r1i0v0a0", "r1i1v0a0"], "place": (1, 2)}
     for event, phase in (
         (baseline, "preparing the first round"),
