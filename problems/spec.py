@@ -22,7 +22,7 @@ from ridgeline.problems.limits import MOST
 from ridgeline.problems.mistakes import explain_mistake, refuse_together, rest_of
 from ridgeline.problems.model_calls import CallSettings, PriceSettings, Section, Text
 from ridgeline.problems.numbers import Version
-from ridgeline.problems.syntax import names_float64, parse_reference, substitute_sizes
+from ridgeline.problems.syntax import names_float64, read_reference, substitute_sizes
 from ridgeline.problems.targets import Size, TargetKind, TargetSettings, both_targets
 from ridgeline.tools.errors import ProblemError
 
@@ -319,8 +319,7 @@ def _looks(spec: ProblemSpec) -> list[Callable[[], object]]:
 
 
 def _source_with(spec: ProblemSpec, sizes: Mapping[str, Size], kind: str) -> str:
-    source = read_text(spec.path.parent / spec.reference, f"{spec.given}: reference")
-    parse_reference(source, str(spec.reference_given))
+    source, _ = read_reference(spec.path.parent / spec.reference, f"{spec.given}: reference", spec.reference_given)
     return substitute_sizes(source, sizes, f"{spec.given}: targets.{kind}.sizes")
 
 
@@ -328,9 +327,8 @@ def _with_own_tolerance(spec: ProblemSpec) -> ProblemSpec:
     """Return the problem with the tolerance that its reference asks for, where it states none."""
     if "tolerance" in spec.model_fields_set:
         return spec
-    source = read_text(spec.path.parent / spec.reference, f"{spec.given}: reference")
-    is_double = names_float64(parse_reference(source, str(spec.reference_given)))
-    return spec.model_copy(update={"tolerance": "fp64"}) if is_double else spec
+    _, tree = read_reference(spec.path.parent / spec.reference, f"{spec.given}: reference", spec.reference_given)
+    return spec.model_copy(update={"tolerance": "fp64"}) if names_float64(tree) else spec
 
 
 def parse_problem(data: Mapping[str, Any], path: Path) -> ProblemSpec:

@@ -10,8 +10,9 @@ import importlib.util
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
-from ridgeline.problems.files import as_name
+from ridgeline.problems.files import as_name, read_text
 from ridgeline.tools.errors import ProblemError
 
 Number = int | float
@@ -25,6 +26,16 @@ REQUIRED_NAMES = {
     "Model": "define `class Model(torch.nn.Module)` at the top level",
     "get_inputs": "define `def get_inputs()` at the top level; it returns the list of arguments of forward",
 }
+
+
+def read_reference(path: Path, where: str, given: Path) -> tuple[str, ast.Module]:
+    """Return a reference's text and its tree, once its parts are there; messages say `where` it is named, and call it `given`.
+
+    Raises:
+        ProblemError: it cannot be read, or as `parse_reference`.
+    """
+    source = read_text(path, where)
+    return source, parse_reference(source, str(given))
 
 
 def parse_reference(source: str, where: str) -> ast.Module:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.session.on_device import on_device
-from ridgeline.problems.files import read_text
-from ridgeline.problems.syntax import missing_packages, odd_counts, parse_reference
+from ridgeline.problems.syntax import missing_packages, odd_counts, read_reference
 from ridgeline.tools.errors import BadReferenceError, DeviceError, ProblemError, SandboxError, without_name
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.printable import printable_name
@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
     from ridgeline.graph.search.events import OnEvent
     from ridgeline.problems.spec import ProblemSpec
+    from ridgeline.problems.targets import Size
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.machine.waits import Listener
     from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 
 logger = logger_of(__name__)
+
+_RAISED = re.compile(r"[\w.()]+ raised ")
+"""How the judge begins of a part of the reference that raised: `forward() raised ValueError: …`."""
 
 
 def target_of(problem: ProblemSpec, device: str) -> Target:
@@ -86,20 +90,29 @@ def users_reference(problem: ProblemSpec, kind: str) -> Iterator[None]:
         yield
     except BadReferenceError as error:
         said = without_name(error)
-        sizes = ", ".join(f"{name} = {value}" for name, value in problem.target(kind).sizes.items())
-        where = f" (with {sizes} of {problem.given}'s targets.{kind}.sizes)" if sizes else ""
-        raise type(error)(f"{problem.reference_given}: {said}{_odd_sizes(problem, kind)}{where}") from error
+        raise type(error)(f"{problem.reference_given}: {said}{_sizes_words(problem, kind, said)}") from error
 
 
-def _odd_sizes(problem: ProblemSpec, kind: str) -> str:
-    """Return "; sizes: B is -3 in the place of 64" of the sizes that are worth a look where a reference fails."""
+def _sizes_words(problem: ProblemSpec, kind: str, said: str) -> str:
+    """Return " (with B = -3 of problem.yaml's targets.cpu.sizes; perhaps for B, in the reference 64)", "" without sizes.
+
+    The sizes that are worth a look are told where the reference raised an error, and not where it was refused.
+    """
+    sizes = problem.target(kind).sizes
+    if not sizes:
+        return ""
+    stated = ", ".join(f"{name} = {value}" for name, value in sizes.items())
+    odd = _odd_sizes(problem, sizes) if _RAISED.match(said) else {}
+    perhaps = ", or ".join(f"{name}, in the reference {value}" for name, value in odd.items())
+    return f" (with {stated} of {problem.given}'s targets.{kind}.sizes{f'; perhaps for {perhaps}' if perhaps else ''})"
+
+
+def _odd_sizes(problem: ProblemSpec, sizes: Mapping[str, Size]) -> dict[str, str]:
+    """Return what the reference has in the place of the sizes that `odd_counts` tells."""
     with contextlib.suppress(ProblemError):  # the file may be gone by now
-        source = read_text(problem.path.parent / problem.reference, str(problem.reference_given))
-        sizes = problem.target(kind).sizes
-        odd = odd_counts(parse_reference(source, str(problem.reference_given)), sizes)
-        told = ", ".join(f"{name} is {sizes[name]} in the place of {count}" for name, count in odd.items())
-        return f"; sizes: {told}" if told else ""
-    return ""
+        path, given = problem.path.parent / problem.reference, problem.reference_given
+        return odd_counts(read_reference(path, str(given), given)[1], sizes)
+    return {}
 
 
 def check_machine(device: str, *, allow_unsafe: bool = False) -> None:

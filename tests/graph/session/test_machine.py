@@ -12,7 +12,7 @@ from tests.graph.memory_engine import DEVICE
 from ridgeline.graph.library.search import search
 from ridgeline.graph.session.machine import measuring_devices, target_of, users_reference
 from ridgeline.problems.spec import ProblemSpec, load_problem
-from ridgeline.tools.errors import ModelError, NoRoomError, ProblemError
+from ridgeline.tools.errors import BadReferenceError, ModelError, NoRoomError, ProblemError
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 
@@ -61,6 +61,28 @@ def test_an_error_of_the_judge_names_the_user_s_reference_and_the_sizes_it_was_g
         raise NoRoomError("reference.py: Model() raised RuntimeError: no room for 3")
     with pytest.raises(ProblemError, match=r"^reference\.py: sizes: is missing$"), users_reference(problem, "cpu"):
         raise ProblemError("reference.py: sizes: is missing")  # a key of problem.yaml has the reference's name
+
+
+def test_sizes_that_may_be_why_are_told_of_an_error_that_was_raised_alone(tmp_path: Path) -> None:
+    path = _importing(tmp_path, "ROWS = 4\nAXIS = 1\nCOLS = 8\n").path
+    path.write_text(path.read_text() + "targets: {cpu: {sizes: {ROWS: 0.5, AXIS: -1, COLS: 3}}}\n")
+    problem = load_problem(path)
+    stated = f" (with ROWS = 0.5, AXIS = -1, COLS = 3 of {path}'s targets.cpu.sizes"
+    perhaps = "; perhaps for ROWS, in the reference 4, or AXIS, in the reference 1"
+    assert (
+        _told_of(problem, "forward() draws random numbers (randn)")
+        == f"forward() draws random numbers (randn){stated})"
+    )
+    for part in ("forward()", "get_inputs()", "Model().to(device)", "module"):
+        assert _told_of(problem, f"{part} raised TypeError: no") == f"{part} raised TypeError: no{stated}{perhaps})"
+    (path.parent / problem.reference).unlink()  # as a user may do meanwhile
+    assert _told_of(problem, "forward() raised TypeError: no") == f"forward() raised TypeError: no{stated})"
+
+
+def _told_of(problem: ProblemSpec, said: str) -> str:
+    with pytest.raises(BadReferenceError) as caught, users_reference(problem, "cpu"):
+        raise BadReferenceError.of_text(said)
+    return str(caught.value).removeprefix(f"{problem.reference_given}: ")
 
 
 def test_a_mistyped_model_names_the_file_that_names_it(tmp_path: Path) -> None:

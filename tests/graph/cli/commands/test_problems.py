@@ -34,23 +34,22 @@ def test_a_problem_that_is_named_is_told_as_a_kernel_sees_it(problem: Path, caps
 
 
 @pytest.mark.parametrize(
-    ("rows", "says"),
+    ("rows", "says", "perhaps"),
     [
-        ("9" * 18, "get_inputs() raised "),
-        ("0", "empty"),
-        ("-12", "; sizes: ROWS is -12 in the place of 64 (with "),
-        ("12.5", "; sizes: ROWS is 12.5 in the place of 64 (with "),
+        ("9" * 18, "get_inputs() raised ", ""),
+        ("0", "empty", ""),
+        ("-12", "get_inputs() raised ", "; perhaps for ROWS, in the reference 64"),
+        ("12.5", "get_inputs() raised ", "; perhaps for ROWS, in the reference 64"),
     ],
 )
 def test_a_size_that_the_reference_cannot_take_is_named_beside_what_it_led_to(
-    problem: Path, capsys: pytest.CaptureFixture[str], rows: str, says: str
+    problem: Path, capsys: pytest.CaptureFixture[str], rows: str, says: str, perhaps: str
 ) -> None:
     problem.write_text(f"name: mine\nreference: reference.py\ntargets: {{cpu: {{sizes: {{ROWS: {rows}}}}}}}\n")
     assert cli.main(["problems", str(problem)]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"ridgeline: {problem.with_name('reference.py')}: ") and says in said
-    assert ("; sizes: " in said) is ("; sizes: " in says) and said.count("\n") == 1
-    assert said.endswith(f" (with ROWS = {rows} of {problem}'s targets.cpu.sizes)\n")
+    assert said.endswith(f" (with ROWS = {rows} of {problem}'s targets.cpu.sizes{perhaps})\n") and said.count("\n") == 1
 
 
 @pytest.mark.parametrize(
