@@ -80,6 +80,16 @@ def test_doctor_names_the_folder_of_runs_and_says_where_none_can_be_made(
     assert not runs.is_fine and runs.detail == f"{tmp_path / 'runs'}: is no folder" and "--run-dir" in runs.remedy
 
 
+def test_a_limit_of_file_size_is_the_remedy_where_something_is_written_and_not_of_the_folder_of_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for look in ("why_unwritable", "why_refused"):
+        monkeypatch.setattr(f"ridgeline.graph.cli.commands.doctor.{look}", lambda _: "file too large")
+    remedies = {check.item: check.remedy for check in _folders()}
+    assert remedies["home"] == remedies["build cache"] == "raise the limit of file size (`ulimit -f`)"
+    assert remedies["runs"] == "change to a folder of yours, or name one with --run-dir"
+
+
 def test_doctor_never_prints_a_key() -> None:
     done = ridgeline("doctor", OPENAI_API_KEY="sk-this-is-secret")
     assert "sk-this-is-secret" not in done.stdout + done.stderr
