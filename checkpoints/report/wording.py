@@ -13,7 +13,7 @@ from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.vocabulary import Label, Origin, RunState, Status
-from ridgeline.tools.wording import in_users_words, is_open, near_one, ratio_words
+from ridgeline.tools.wording import in_brackets, in_users_words, is_open, near_one, ratio_words
 
 RANKING = "A round's best kernel is the one whose 95 % interval has the highest lower end."
 """The rule by which checkpoints/ranking.py orders kernels, for a reader who sees a higher figure further down."""
@@ -331,11 +331,10 @@ NAMED_LABELS = (Label.TRIAL_SKIPPED, *_TRIED, Label.PARAMETER_WITHOUT_EFFECT, La
 
 def best_configuration(without_figure: Iterable[str] = ()) -> str:
     """Return the name of PyTorch's best configuration, with the configurations that could not be measured."""
-    failed = " and ".join(map(mode_words, without_figure))
-    return f"best configuration{f' ({failed} failed: no figure)' if failed else ''}"
+    return f"best configuration{in_brackets(failed_words(without_figure))}"
 
 
-def fastest_of_pytorch(without_figure: Iterable[str] = (), *, of: str = "") -> str:
-    """Return "the fastest of PyTorch", `of` some of it alone, with the configurations that could not be measured."""
+def failed_words(without_figure: Iterable[str]) -> str:
+    """Return "torch.compile failed: no figure" of the configurations that could not be measured, "" of none."""
     failed = " and ".join(map(mode_words, without_figure))
-    return f"the fastest of PyTorch{of}{f' without {failed}, which failed' if failed else ''}"
+    return f"{failed} failed: no figure" if failed else ""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.history.over_pytorch import eager_beside, over_each, without_figure
-from ridgeline.checkpoints.report.wording import NAMED_LABELS, fastest_of_pytorch, label_in_words, not_met_words
+from ridgeline.checkpoints.report.wording import NAMED_LABELS, failed_words, label_in_words, not_met_words
 from ridgeline.graph.cli import EXIT_INTERNAL, EXIT_OK
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.request import PROBLEM_SUFFIXES
@@ -153,21 +153,27 @@ def _over_best(line: dict[str, Any]) -> str:
     if best is None:
         return ""
     ratios = over_each(line["speedup"], precision, entries)
-    failed = without_figure(map(Baseline.from_json, entries), PrecisionClass(precision) if precision else None)
+    failed = failed_words(
+        without_figure(map(Baseline.from_json, entries), PrecisionClass(precision) if precision else None)
+    )
     if math.isclose(best, line["speedup"]):
         if len(ratios) < len(entries) and len(ratios) == 1:
             return ", PyTorch's other configurations failed"
         of = " at the kernel's precision" if any(ratio < best for ratio in ratios.values()) else ""
-        busy = in_brackets(_busy_words(entries))  # any of them may be faster where no other program takes cores
-        return f", which is {fastest_of_pytorch(failed, of=of)}{busy}" if len(ratios) > 1 else ""
-    over = f", {near_one(best)}x {fastest_of_pytorch(failed)}"
+        busy = _busy_words(entries)  # any of them may be faster where no other program takes cores
+        return f", which is the fastest of PyTorch{of}{_in_one_bracket(failed, busy)}" if len(ratios) > 1 else ""
+    over = f", {near_one(best)}x the fastest of PyTorch"
     named = next((entry for entry in entries if math.isclose(ratios.get(entry["name"], 0.0), best)), None)
     eager = eager_beside(precision, entries)
     if named is None or eager is None:
-        return over
+        return f"{over}{in_brackets(failed)}"
     beside = f"to eager's {eager['median_ms']:.3f} ms, timed without the kernel"
-    notes = (f"{mode_words(named['name'])} {named['median_ms']:.3f} ms {beside}", _busy_words((named, eager)))
-    return f"{over} ({'; '.join(filter(None, notes))})"
+    which = f"{mode_words(named['name'])} {named['median_ms']:.3f} ms {beside}"
+    return f"{over}{_in_one_bracket(which, _busy_words((named, eager)), failed)}"
+
+
+def _in_one_bracket(*notes: str) -> str:
+    return in_brackets("; ".join(filter(None, notes)))
 
 
 def _busy_words(entries: Sequence[Mapping[str, Any]]) -> str:

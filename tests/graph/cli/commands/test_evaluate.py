@@ -104,7 +104,7 @@ def test_evaluate_names_pytorch_s_fastest_configuration_and_its_time() -> None:
     assert f"({which}), 1.0000 ms" in said, "neither figure was measured so"
     failed = (baselines.entries[0], replace(baselines.entries[1], median_ms=None), baselines.entries[2])
     said = describe(evaluation_line("k.cpp", evaluation(RIGHT), replace(baselines, entries=failed)))
-    assert f", 0.80x the fastest of PyTorch without torch.compile, which failed ({which})" in said
+    assert f", 0.80x the fastest of PyTorch ({which}; torch.compile failed: no figure), 1.0000 ms" in said
     alone = evaluation_line("k.cpp", evaluation(RIGHT), replace(baselines, entries=baselines.entries[:1]))
     assert "fastest" not in describe(alone)
 
@@ -132,8 +132,12 @@ def test_evaluate_names_the_configurations_that_failed_where_eager_is_the_fastes
     others = ((ReferenceMode.COMPILE, None), (ReferenceMode.MAX_AUTOTUNE, 3.0), (ReferenceMode.COMPILE_TF32, None))
     entries = (eager, *(replace(eager, name=name, median_ms=ms) for name, ms in others))
     floor = Floor(floor_ms=0.1, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0)
-    line = evaluation_line("k.cpp", evaluation(RIGHT), Baselines(device=DEVICE, floor=floor, entries=entries))
-    assert "), which is the fastest of PyTorch without torch.compile, which failed, 1.0000 ms" in describe(line)
+    baselines = Baselines(device=DEVICE, floor=floor, entries=entries)
+    line = evaluation_line("k.cpp", evaluation(RIGHT), baselines)
+    assert "), which is the fastest of PyTorch (torch.compile failed: no figure), 1.0000 ms" in describe(line)
+    busy = replace(baselines, entries=tuple(replace(each, was_busy=True) for each in entries))
+    said = describe(evaluation_line("k.cpp", evaluation(RIGHT), busy))
+    assert "(torch.compile failed: no figure; measured while other programs took cores), 1.0000 ms" in said
 
 
 def test_a_verdict_of_an_earlier_version_has_no_margin_to_tell() -> None:
