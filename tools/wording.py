@@ -177,14 +177,15 @@ def whole_numbers_words(ranges: Sequence[Mapping[str, Any]], not_met: Iterable[s
     `not_met` has the names of what was not tried: "not_varied pos" of an input that was only as it is given, "only_as_drawn
     pos" of one that was only as each call gives it.
     """
-    tried = {of: _TRIED[label] for label, _, of in (name.partition(" ") for name in not_met) if label in _TRIED}
+    tried = {of: TRIED[label] for label, _, of in (name.partition(" ") for name in not_met) if label in TRIED}
     each = ", ".join(
         f"{told['name']} {told['low']} to {told['high']}{in_brackets(tried.get(told['name'], ''))}" for told in ranges
     )
     return f"whole numbers tried: {each}" if each else ""
 
 
-_TRIED: Mapping[str, str] = {
+TRIED: Mapping[str, str] = {
     Label.NOT_VARIED: "only as given",
     Label.ONLY_AS_DRAWN: "only as get_inputs() draws it",
 }
+"""With which values an input was tried that has a label instead of others."""

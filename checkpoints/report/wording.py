@@ -13,7 +13,7 @@ from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.vocabulary import Label, Origin, RunState, Status
-from ridgeline.tools.wording import in_brackets, in_users_words, is_open, near_one, ratio_words
+from ridgeline.tools.wording import TRIED, in_brackets, in_users_words, is_open, near_one, ratio_words
 
 RANKING = "A round's best kernel is the one whose 95 % interval has the highest lower end."
 """The rule by which checkpoints/ranking.py orders kernels, for a reader who sees a higher figure further down."""
@@ -311,21 +311,18 @@ def label_in_words(label: str) -> str:
 
 
 def not_met_words(name: str, reason: str) -> str:
-    """Return what no kernel of a problem meets: "shifted skipped", "not_varied: mask was not tried with other values: …".
+    """Return what no kernel of a problem meets: "shifted skipped", "not_varied: mask was tried only as given: …".
 
     `name` and `reason` are of a verdict's `skipped`, where an argument's or an output's name is behind its label.
     """
     label, _, of = name.partition(" ")
     if not of or label not in NAMED_LABELS:
         return f"{name} skipped"
-    return ": ".join(filter(None, (label, f"{of}{_TRIED.get(label, '')}", " ".join(reason.split()))))
+    tried = f" was tried {TRIED[label]}" if label in TRIED else ""
+    return ": ".join(filter(None, (label, f"{of}{tried}", " ".join(reason.split()))))
 
 
-_TRIED: Mapping[str, str] = {
-    Label.NOT_VARIED: " was not tried with other values",
-    Label.ONLY_AS_DRAWN: " was tried only as get_inputs() draws it",
-}
-NAMED_LABELS = (Label.TRIAL_SKIPPED, *_TRIED, Label.PARAMETER_WITHOUT_EFFECT, Label.CONSTANT_OUTPUT)
+NAMED_LABELS = (Label.TRIAL_SKIPPED, *TRIED, Label.PARAMETER_WITHOUT_EFFECT, Label.CONSTANT_OUTPUT)
 """Labels that come with the names of trials, arguments or outputs."""
 
 

@@ -155,9 +155,7 @@ def test_what_no_kernel_meets_is_told_with_its_reason(story: SimpleNamespace) ->
         {"name": "timed row_scaled", "reason": "out of range"},
     ]
     _check(line, "evaluation")
-    assert "[not_varied: mask was not tried with other values: always these; timed row_scaled skipped]" in describe(
-        line
-    )
+    assert "[not_varied: mask was tried only as given: always these; timed row_scaled skipped]" in describe(line)
 
 
 def test_an_input_that_is_drawn_anew_is_not_said_to_hold_the_same_values(story: SimpleNamespace) -> None:

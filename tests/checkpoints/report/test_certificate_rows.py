@@ -88,5 +88,5 @@ def test_a_trial_that_no_kernel_meets_is_none_that_passed(filled: Archive) -> No
     kept = {"name": "not_varied pos", "reason": "always these", "label": "not_varied"}
     certificate["verification"] |= {"skipped": [kept]}
     assert dict(certificate_rows(StoredCertificate.from_json(certificate)))[step_words("verify")] == (
-        f"{words}; not_varied: pos was not tried with other values: always these"
+        f"{words}; not_varied: pos was tried only as given: always these"
     )
