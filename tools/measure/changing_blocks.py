@@ -221,7 +221,10 @@ def _not_fresh(trial: Trial, *, is_right_alone: bool) -> Distrusted:
     if is_right_alone:
         why = "each call does its whole work on what it is given, and keeps nothing from call to call"
         return Distrusted(ReasonCode.WORKED_AHEAD, f"{told}: {why}")
-    why = "nor was it in a call alone, without a change: it is wrong for such contents, or keeps results for longer"
+    why = (
+        "nor was it in a call alone, without a change: it is wrong for such contents, reads outside of its tensors, or "
+        "keeps results for longer"
+    )
     return Distrusted(
         ReasonCode.PRECISION_TOO_LOW if trial.rel_error < ROUNDED_ERROR else ReasonCode.WORKED_AHEAD, f"{told}, {why}"
     )

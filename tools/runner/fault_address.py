@@ -20,7 +20,7 @@ class Spot:
 def locate(places: Sequence[Place], offset: int, *, n_sets: int, called_set: int | None = None) -> Spot:
     """Return where an offset of a region lies; `places` are the region's tensors.
 
-    Sets follow each other, so an overrun of a set's last tensor lies in the next set's first tensor. With `called_set`,
+    Sets follow each other, so a far overrun of a set's last tensor lies in the next set's first tensor. With `called_set`,
     the only set that the candidate was called on, such an address is told as an overrun.
     """
     if not places:
@@ -38,11 +38,12 @@ def locate(places: Sequence[Place], offset: int, *, n_sets: int, called_set: int
     if inside >= _end(last):
         behind = [p for p in places if not p.spec.spanned_bytes and last.offset < p.offset <= inside]
         nearest = [p for p in behind if p.offset == max(each.offset for each in behind)]
-        ran_out = (f"{counted(inside - _end(p) + 1, 'byte')} past the end of {_named(p)}" for p in (*nearest, last))
-        return Spot(words=" or ".join(ran_out), is_inside=False)
-    ending = [_named(p) for p in places if p is not last and _end(p) == inside == last.offset]
-    hint = f" (its start, right behind the end of {' or '.join(ending)})" if ending else ""
-    return Spot(words=_named(last) + hint, is_inside=True)
+        return Spot(words=" or ".join(_beyond(p, inside - _end(p)) for p in (*nearest, last)), is_inside=False)
+    return Spot(words=_named(last), is_inside=True)
+
+
+def _beyond(place: Place, skipped: int) -> str:
+    return f"{counted(skipped, 'byte') if skipped else 'right'} past the end of {_named(place)}"
 
 
 def _named(place: Place) -> str:

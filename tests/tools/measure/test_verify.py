@@ -140,6 +140,32 @@ def test_sanitizer_names_an_overrun_that_passes_unseen(bench: Bench) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize(
+    "beyond",
+    [
+        "out[OUT_NUMEL + 3] = 7",
+        "out[0] += 0 * x[X_NUMEL + 64]",
+        "out[0] += 0 * x[-1]",
+        "out[0] += 0 * x[3 * (X_NUMEL + 1024)]",
+        "out[-3 * (OUT_NUMEL + 1024)] = 7",
+    ],
+)
+def test_sanitizer_finds_what_lies_beyond_tensors_that_fill_their_pages(folder: Path, beyond: str) -> None:
+    bench = Bench(folder, TORCH_REFERENCE)
+    relu = "for (int64_t i = 0; i < X_NUMEL; ++i) out[i] = (x[i] > 0 ? x[i] : 0) + 1;"
+    try:
+        assert (
+            bench.verify(f"void run(const float* x, float* out, void*) {{ {relu} }}", sanitized=True).status
+            is Status.OK
+        )
+        verdict = bench.verify(f"void run(const float* x, float* out, void*) {{ {relu} {beyond}; }}", sanitized=True)
+    finally:
+        bench.evaluator.close()
+    assert (verdict.status, verdict.reason_code) == (Status.RUNTIME_ERROR, ReasonCode.CRASHED)
+    assert "AddressSanitizer" in verdict.reason
+
+
+@pytest.mark.thorough
 def test_sanitizer_build_cannot_be_told_by_its_macros(bench: Bench) -> None:
     told = "#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_UNDEFINED__)\n#define AT 0\n#else\n#define AT 16\n#endif\n"
     hidden = KERNEL.replace("ANY", "any").replace(

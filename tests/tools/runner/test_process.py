@@ -72,51 +72,42 @@ def place(name: str, offset: int, numel: int, *, stride: int = 0, dtype: str = "
 
 def test_offset_in_a_tensor_of_eight_bit_floats_is_placed_by_its_size() -> None:
     places = [place("x", 0, 64, stride=4096, dtype="float8_e4m3fn")]
-    assert locate(places, 70, n_sets=3).words == "7 bytes past the end of `x`"
+    assert locate(places, 70, n_sets=3).words == "6 bytes past the end of `x`"
 
 
 def test_offset_is_placed_among_the_tensors_of_its_set() -> None:
     places = [place("x", 0, 100, stride=12288), place("past", 4096, 2048, stride=12288)]
     assert locate(places, 399, n_sets=3) == Spot(words="`x`", is_inside=True)
-    assert locate(places, 400, n_sets=3) == Spot(words="1 byte past the end of `x`", is_inside=False)
+    assert locate(places, 400, n_sets=3) == Spot(words="right past the end of `x`", is_inside=False)
     assert locate(places, 12288 + 4100, n_sets=3) == Spot(words="`past`", is_inside=True)
     assert locate(places, -8, n_sets=3) == Spot(words="8 bytes before `x`", is_inside=False)
 
 
 def test_offset_behind_the_last_set_is_past_the_end_of_its_last_tensor() -> None:
     places = [place("x", 0, 1024, stride=8192), place("y", 4096, 1024, stride=8192)]
-    assert locate(places, 3 * 8192, n_sets=3).words == "1 byte past the end of `y`"
-    assert locate([place("w", 0, 1024)], 4096 + 7, n_sets=3).words == "8 bytes past the end of `w`"
+    assert locate(places, 3 * 8192, n_sets=3).words == "right past the end of `y`"
+    assert locate([place("w", 0, 1024)], 4096 + 7, n_sets=3).words == "7 bytes past the end of `w`"
 
 
 def test_offset_at_an_empty_tensor_names_it_beside_its_neighbour() -> None:
     places = [
         place("x", 0, 1024, stride=8192),
         place("extra", 4096, 0, stride=8192),
-        place("y", 4096, 512, stride=8192),
     ]
-    assert (
-        locate(places, 4096, n_sets=3).words
-        == "`y` (its start, right behind the end of `x` or `extra` (which is empty))"
-    )
+    nearest = "right past the end of `extra` (which is empty)"
+    assert locate(places, 4096, n_sets=3).words == f"{nearest} or right past the end of `x`"
     places = [place("x", 0, 512, stride=4096), place("extra", 4096, 0, stride=4096)]
-    empty, full = "5 bytes past the end of `extra` (which is empty)", "2,053 bytes past the end of `x`"
+    empty, full = "4 bytes past the end of `extra` (which is empty)", "2,052 bytes past the end of `x`"
     assert locate(places, 3 * 4096 + 4, n_sets=3).words == f"{empty} or {full}"
-    assert locate(places, 2 * 4096 + 2048, n_sets=3).words == "1 byte past the end of `x`"
-    assert locate([place("none", 0, 0)], 0, n_sets=3).words == "1 byte past the end of `none` (which is empty)"
+    assert locate(places, 2 * 4096 + 2048, n_sets=3).words == "right past the end of `x`"
+    assert locate([place("none", 0, 0)], 0, n_sets=3).words == "right past the end of `none` (which is empty)"
 
 
 def test_offset_in_the_next_set_is_past_the_end_of_the_set_that_was_called() -> None:
     places = [place("x", 0, 1024, stride=4096)]
     assert locate(places, 4096, n_sets=3) == Spot(words="`x`", is_inside=True)
-    assert locate(places, 4096, n_sets=3, called_set=0).words == "1 byte past the end of `x`"
+    assert locate(places, 4096, n_sets=3, called_set=0).words == "right past the end of `x`"
     assert locate(places, 4095, n_sets=3, called_set=1).words == "1 byte before `x`"
-
-
-def test_offset_at_the_start_of_a_tensor_names_the_one_it_may_have_run_out_of() -> None:
-    places = [place("x", 0, 1024, stride=8192), place("y", 4096, 1024, stride=8192)]
-    spot = locate(places, 4096, n_sets=3)
-    assert spot == Spot(words="`y` (its start, right behind the end of `x`)", is_inside=True)
 
 
 def test_offset_in_a_region_without_tensors_is_nobodys() -> None:

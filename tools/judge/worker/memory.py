@@ -11,6 +11,9 @@ from ridgeline.tools.judge.worker.regions import LEAST_BYTES, storage_elements, 
 from ridgeline.tools.records.problem import Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
+_RED_ZONE_BYTES = LEAST_BYTES
+"""Behind each tensor, also one that ends with its page: a sanitizer's build finds what lies beyond it closed."""
+
 
 class ArenaMemory:
     """Every set of inputs and outputs of a problem, and its parameters, as torch tensors over shared regions."""
@@ -22,11 +25,15 @@ class ArenaMemory:
         specs = [a for a in signature.args if a.kind is ArgKind.TENSOR]
         offsets: dict[int, int] = {self.INPUTS: 0, self.PARAMETERS: 0, self.OUTPUTS: 0}
         starts: list[tuple[int, int]] = []
+        self.set_bytes = 0  # without the red zones, which nobody touches
         for spec in specs:
-            region = self._region_of(spec.role)
+            region, taken = (
+                self._region_of(spec.role),
+                _aligned(storage_elements(spec) * torch_dtype(spec.dtype).itemsize),
+            )
             starts.append((region, offsets[region]))
-            offsets[region] += _aligned(storage_elements(spec) * torch_dtype(spec.dtype).itemsize)
-        self.set_bytes = offsets[self.INPUTS] + offsets[self.OUTPUTS]
+            offsets[region] += taken + _RED_ZONE_BYTES
+            self.set_bytes += taken if region != self.PARAMETERS else 0
         self.n_sets = count_sets(self.set_bytes, kind=device.kind, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
         self.regions = (
             device.region("inputs", offsets[self.INPUTS] * self.n_sets, writable_by_runner=False),

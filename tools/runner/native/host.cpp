@@ -82,7 +82,7 @@ Sets shared_sets(Device &device, const Setup &setup) {
     for (size_t set = 0; set < setup.sets; ++set) {
         for (const Pointer &p : setup.pointers) {
             char *address = bases.at(p.region) + p.offset + set * p.set_stride;
-            device.expose(address, p.bytes);
+            if (p.set_stride == 0) device.expose(address, p.bytes);  // a parameter, of every call
             sets[set].push_back(address);
         }
     }
@@ -143,7 +143,15 @@ class Server {
         for (uint32_t set = next_ticket(); set != wire::kNoSet; set = next_ticket()) call(set);
     }
 
-    void call(size_t set) { candidate_.call(sets_.at(set), scalars_, workspace_, device_.stream()); }
+    void call(size_t set) {
+        const std::vector<void *> &tensors = sets_.at(set);
+        if constexpr (Device::kOpensASet)
+            for (size_t i = 0; i < tensors.size(); ++i) device_.expose(tensors[i], setup_.pointers[i].bytes);
+        candidate_.call(tensors, scalars_, workspace_, device_.stream());
+        if constexpr (Device::kOpensASet)
+            for (size_t i = 0; i < tensors.size(); ++i)
+                if (setup_.pointers[i].set_stride != 0) device_.hide(tensors[i], setup_.pointers[i].bytes);
+    }
 
     Device &device_;
     const Setup &setup_;

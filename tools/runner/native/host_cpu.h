@@ -25,6 +25,13 @@ constexpr size_t kGuard = 1 << 20;  // unreadable bytes on both sides of a regio
 
 class Device {
    public:
+    // A call may touch the tensors of its own set alone, and the bytes between tensors are closed.
+#if defined(__SANITIZE_ADDRESS__)
+    static constexpr bool kOpensASet = true;
+#else
+    static constexpr bool kOpensASet = false;
+#endif
+
     void open() {}
 
     char *map(const RegionSpec &spec) {
@@ -41,7 +48,9 @@ class Device {
         return static_cast<char *>(base);
     }
 
-    void expose([[maybe_unused]] char *address, [[maybe_unused]] size_t bytes) { UNPOISON(address, bytes); }
+    void expose([[maybe_unused]] void *address, [[maybe_unused]] size_t bytes) { UNPOISON(address, bytes); }
+
+    void hide([[maybe_unused]] void *address, [[maybe_unused]] size_t bytes) { POISON(address, bytes); }
 
     void *allocate(size_t bytes) {
         if (bytes == 0) return nullptr;

@@ -13,6 +13,8 @@ constexpr size_t kGuard = 64 << 20;  // address space without memory on both sid
 
 class Device {
    public:
+    static constexpr bool kOpensASet = false;  // compute-sanitizer runs the host alone, with allocations of its own
+
     void open() {
         must(cuInit(0), "starting the driver");
         must(cuDeviceGet(&device_, 0), "opening the GPU");
@@ -45,7 +47,9 @@ class Device {
         return reinterpret_cast<char *>(base);
     }
 
-    void expose(char *, size_t) {}
+    void expose(void *, size_t) {}
+
+    void hide(void *, size_t) {}
 
     // Memory as the driver gives it, so that a sanitizer finds reads of bytes that nobody wrote.
     void *allocate(size_t bytes) {
