@@ -35,6 +35,7 @@ from ridgeline.graph.search.context import SearchContext
 from ridgeline.graph.search.running.interrupts import put_to_host, wait_for_device
 from ridgeline.graph.state import BranchOutput, BranchState, Route, SearchInput, SearchOutput, SearchState
 from ridgeline.tools.errors import DeviceAway, ModelError
+from ridgeline.tools.machine.threads import run_whole
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -121,6 +122,8 @@ def _bound(name: str, node: Node[S], config: GraphConfig) -> Any:
         if not isinstance(context, SearchContext):
             raise ModelError("ridgeline graph: pass context=SearchContext(...) or make_graph(GraphConfig(context=...))")
         context.notes.keep_to_thread(thread_of(runtime), context.archive.path.parent)
+        if context.go_on is not None:
+            await run_whole(context.go_on)
         with context.working.node():
             try:
                 return _then(name, state, await node(state, context))

@@ -16,12 +16,13 @@ from langgraph.runtime import RunControl, Runtime
 from typing_extensions import TypedDict
 
 from ridgeline.graph.build import RECURSION_LIMIT, make_graph, thread_of
+from ridgeline.graph.certificate.validity import forget_winner
 from ridgeline.graph.hosting.outcome import HostedOutput, output_of, refused_output
 from ridgeline.graph.hosting.settings import HostedSearch, request_of
 from ridgeline.graph.hosting.thread import is_over, result_of_ended
 from ridgeline.graph.search.events import from_here, telling
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.last_record import end_search, recorded
+from ridgeline.graph.session.last_record import left_by
 from ridgeline.graph.session.opened_search import hold
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import EngineError, InputError, NotBegun
@@ -125,23 +126,23 @@ async def _searched(
     tell, control = from_here(runtime.stream_writer), runtime.control or RunControl()
     pause: GraphBubbleUp
     interrupts = thread_of(runtime) is not None
-    held = hold(search, engine=engine, on_event=tell, stop=control, interrupts=interrupts, is_extended=is_over(search))
-    async with held as context:
+    held = hold(search, engine=engine, on_event=tell, stop=control, interrupts=interrupts)
+    async with held as (context, record):
+        if is_over(search):  # before it runs: a kill in between leaves a search that is over and names no winner
+            await run_whole(forget_winner, search.run_dir, context.archive)
+        await run_whole(record.go_on)
         try:
-            async with recorded(context, search, tell):
-                with telling(tell):
-                    values = await graph.ainvoke(
-                        {"max_rounds": max_rounds} if max_rounds else {},
-                        {"recursion_limit": RECURSION_LIMIT, "max_concurrency": AT_ONCE},
-                        context=context,
-                    )
-        except GraphBubbleUp as bubble:  # leaves the session as an end does: it is no error of it
-            pause = bubble
-        except NotBegun:
-            pause = GraphDrained(control.drain_reason or "stopped")
+            with telling(tell):
+                values = await graph.ainvoke(
+                    {"max_rounds": max_rounds} if max_rounds else {},
+                    {"recursion_limit": RECURSION_LIMIT, "max_concurrency": AT_ONCE},
+                    context=context,
+                )
+        except (GraphBubbleUp, NotBegun) as error:  # leaves the session as an end does: it is no error of it
+            await run_whole(record.leave, left_by(error))
+            pause = error if isinstance(error, GraphBubbleUp) else GraphDrained(control.drain_reason or "stopped")
         else:
-            state = RunState(outcome_of(values))
-            result = await run_whole(end_search, search.run_dir, context.archive, state)
+            result = await run_whole(record.end, RunState(outcome_of(values)))
             return await asyncio.to_thread(output_of, result)
     raise pause
 

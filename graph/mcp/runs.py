@@ -111,7 +111,7 @@ def read_status(run: Path) -> RunStatus:
         best=best,
         waiting=waiting,
         last_event=last_line(run / LOG),
-        error=(record.ended_by or None) if state == INTERRUPTED else None,
+        error=(record.ended_by or None) if not is_running else None,
         tokens=result["tokens"],
         usd=result["usd"],
         wall_s=result["wall_s"],

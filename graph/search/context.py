@@ -89,6 +89,7 @@ class SearchContext:
     replays_times: bool = False  # nothing is measured, and so nothing certified
     decisions: Decisions = field(default_factory=LiveDecisions)
     ended_by: EndedBy = EndedBy.NOBODY
+    go_on: Callable[[], object] | None = None  # called as each node begins, where a host decides whether one does
     finish: Finish | None = None  # of a search that is ended by its host, and of no other
 
     def __post_init__(self) -> None:

@@ -26,7 +26,9 @@ logger = logger_of(__name__)
 
 
 def begin(archive: Archive, search: ResolvedSearch) -> float:
-    """Store a new search, or that a resumed one goes on; return the seconds of its earlier sessions.
+    """Store a new search, or what a resumed one may use now; return the seconds of its earlier sessions.
+
+    The state of a resumed one stays until it goes on: it may have nothing to do.
 
     Raises:
         RunError: the folder holds a search that the request did not mean, or one of another graph version.
@@ -38,7 +40,7 @@ def begin(archive: Archive, search: ResolvedSearch) -> float:
         return 0.0
     if not search.has_begun:
         raise holds_a_search(search.run_dir)
-    archive.save_run(RunRecord(state=RunState.RUNNING, ended_by="", budget=search.budget.model_dump()))
+    archive.save_run(RunRecord(ended_by="", budget=search.budget.model_dump()))
     return stored.wall_s or 0.0
 
 

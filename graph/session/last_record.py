@@ -1,15 +1,17 @@
-"""The end of a session: what its archive stores then, and the run's files."""
+"""The record of a session: what its archive stores as its search begins, goes on and ends, and the run's files."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.graph.session.first_record import begin
 from ridgeline.graph.session.outputs import SearchResult, write_result
 from ridgeline.graph.session.replaying import tell_replayed
 from ridgeline.tools.errors import NotBegun, RidgelineError, StorageError, one_line
@@ -30,68 +32,125 @@ _MOST_CHARS = 500
 """Of an error in a search's record; run.log has the whole."""
 
 
+class _Stage(Enum):
+    """The stage of a session: how far it is with its search."""
+
+    OPENED = "opened"
+    """Nothing is stored of the session."""
+    BEGUN = "begun"
+    """The search's state is still what an earlier session left: it may have nothing to do."""
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionRecord:
+    """The record of one session: that its search begins, that it goes on, and once how it ended. It asks the disk."""
+
+    archive: Archive
+    search: ResolvedSearch
+    context: SearchContext | None = None  # once everything is open
+    replay: Mapping[str, Any] | None = None  # what was stored of a replay
+    _stage: _Stage = _Stage.OPENED
+    _one_at_a_time: threading.Lock = field(
+        default_factory=threading.Lock
+    )  # of a host's nodes, which begin side by side
+
+    def begin(self) -> float:
+        """Store a new search, which runs then, or a resumed one's request; return the seconds of its earlier sessions."""
+        wall_before_s = begin(self.archive, self.search)
+        self._stage = _Stage.BEGUN if self.search.has_begun else _Stage.RUNNING
+        return wall_before_s
+
+    def go_on(self) -> None:
+        """Store that the search runs, unless it does: a resumed one, or one that its host extends after its end."""
+        from ridgeline.checkpoints.report.outputs import renew_report
+
+        with self._one_at_a_time:
+            if self._stage is not _Stage.RUNNING:
+                self.archive.save_run(RunRecord(state=RunState.RUNNING))
+                self._stage = _Stage.RUNNING
+                renew_report(self.archive.path.parent, self.archive)
+
+    def end(self, state: RunState) -> SearchResult:
+        """Write the run's files, then store how the search ended: until they exist, it can be resumed."""
+        self.archive.save_run(self._with_finds(RunRecord(wall_s=self._wall_s)))
+        result = write_result(self.archive.path.parent, self.archive, state)
+        self.archive.save_run(RunRecord(state=state))
+        self._stage = _Stage.ENDED
+        return result
+
+    def leave(self, left: RunRecord) -> None:
+        """Store how a session left a search that it did not end, and the end into a report that says that it goes on.
+
+        A search that did not go on keeps the state that it had. What cannot be stored must not hide what ended the session.
+        """
+        from ridgeline.checkpoints.report.outputs import end_report
+
+        if self._stage in (_Stage.OPENED, _Stage.ENDED):
+            return
+        was_running, self._stage = self._stage is _Stage.RUNNING, _Stage.ENDED
+        was_killed = self.search.begun.state is RunState.RUNNING
+        left = replace(left, state=left.state if was_running else None, wall_s=self._wall_s)
+        with _logged("what the archive would tell of the session is not stored"):  # it may be what is damaged
+            left = self._with_finds(left)
+        with _logged("how the session ended is not stored"):
+            self.archive.save_run(left)
+        if was_running or was_killed:
+            with _logged("the report keeps what it said before the search ended"):
+                end_report(self.archive.path.parent, self.archive)
+
+    @property
+    def _wall_s(self) -> float | None:
+        return self.context.wall_s if self.context else None
+
+    def _with_finds(self, record: RunRecord) -> RunRecord:
+        """Return `record` with the tier of isolation and how a replay's questions were answered, as the archive tells it."""
+        self.replay = self.search.replay.to_json(self.archive) if self.search.replay else None
+        return replace(record, sandbox_tier=_sandbox_tier(self.archive), replay=self.replay)
+
+
 @contextlib.asynccontextmanager
-async def recorded(context: SearchContext, search: ResolvedSearch, on_event: OnEvent) -> AsyncIterator[None]:
-    """Store, however the block ends, the state that it leaves the search in, what ended it, its time and its sandbox.
+async def recorded(archive: Archive, search: ResolvedSearch, on_event: OnEvent) -> AsyncIterator[SessionRecord]:
+    """Give what a session stores of its search; of a search that the block does not end, it stores how the block ended.
 
-    A report of an earlier session says then that the search goes on no more; of a block that ends well, `end_search` writes it.
+    That is one piece of work, which a further cancellation waits for.
     """
-    from langgraph.errors import GraphDrained, GraphInterrupt
-
-    state = RunState.RUNNING  # of a search that a fault ends, or whose files are not written yet: it can be resumed
-    ended_by = ""
+    record, left = SessionRecord(archive=archive, search=search), RunRecord()
     try:
-        yield
-    except (GraphDrained, NotBegun, asyncio.CancelledError):
-        state = RunState.STOPPED
-        raise
-    except GraphInterrupt:
-        state = RunState.WAITING
-        raise
-    except Exception as error:
-        ended_by = fault_words(error)
+        yield record
+    except BaseException as error:
+        left = left_by(error)
         raise
     finally:
-        replay = await run_whole(search.replay.to_json, context.archive) if search.replay else None
-        await run_whole(store_session, context, RunRecord(state=state, ended_by=ended_by, replay=replay))
-        if ended_by or state is not RunState.RUNNING:
-            await run_whole(_end_report, context.archive)
-        tell_replayed(replay, on_event)
+        await run_whole(record.leave, left)
+        tell_replayed(record.replay, on_event)
+
+
+def left_by(error: BaseException) -> RunRecord:
+    """Return what is stored of a search that `error` ends in its middle: no other state than `running` where it is a fault."""
+    from langgraph.errors import GraphDrained, GraphInterrupt
+
+    if isinstance(error, GraphDrained | NotBegun | asyncio.CancelledError):
+        return RunRecord(state=RunState.STOPPED)
+    if isinstance(error, GraphInterrupt):
+        return RunRecord(state=RunState.WAITING)
+    return RunRecord(ended_by=fault_words(error)) if isinstance(error, Exception) else RunRecord()
+
+
+@contextlib.contextmanager
+def _logged(said: str) -> Iterator[None]:
+    """Log what the disk refuses in the block."""
+    try:
+        yield
+    except StorageError:
+        logger.warning("%s", said, exc_info=True)
 
 
 def fault_words(error: Exception) -> str:
     """Return what a search's record says of the error that ended it."""
     said = one_line(error) if isinstance(error, RidgelineError) else f"{type(error).__name__}: {one_line(error)}"
     return encodable(said)[:_MOST_CHARS]
-
-
-def store_session(context: SearchContext, record: RunRecord | None = None) -> None:
-    """Store with `record` what a session adds to it: the seconds so far, and the tier of isolation."""
-    tier = _sandbox_tier(context.archive)
-    context.archive.save_run(replace(record or RunRecord(), wall_s=context.wall_s, sandbox_tier=tier))
-
-
-def _end_report(archive: Archive) -> None:
-    """Write the end into the report; a folder that takes none must not hide what ended the search."""
-    from ridgeline.checkpoints.report.outputs import end_report
-
-    try:
-        end_report(archive.path.parent, archive)
-    except StorageError:
-        logger.warning("the report keeps what it said before the search ended", exc_info=True)
-
-
-def end_search(run_dir: Path, archive: Archive, state: RunState) -> SearchResult:
-    """Write the run's files, then store how the search ended: until they exist, it can be resumed."""
-    result = write_result(run_dir, archive, state)
-    archive.save_run(RunRecord(state=state))
-    return result
-
-
-def end_host_search(context: SearchContext, state: RunState) -> None:
-    """End a search that a host's graph ran with a context of its own: as a session does that runs it itself."""
-    store_session(context)
-    end_search(context.archive.path.parent, context.archive, state)
 
 
 def _sandbox_tier(archive: Archive) -> str | None:

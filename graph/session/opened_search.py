@@ -16,15 +16,14 @@ from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.runs.clean import remove_held
 from ridgeline.checkpoints.runs.folders import lock_run
-from ridgeline.graph.certificate.validity import forget_winner
 from ridgeline.graph.models.later_replies import Waiting
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.search.context import EndedBy
 from ridgeline.graph.search.events import viewer_of
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.first_record import begin, tell_beyond, tell_unpriced
-from ridgeline.graph.session.last_record import end_host_search, store_session
+from ridgeline.graph.session.first_record import tell_beyond, tell_unpriced
+from ridgeline.graph.session.last_record import SessionRecord, recorded
 from ridgeline.graph.session.parking import on_requests
 from ridgeline.graph.session.run_log import log_to
 from ridgeline.graph.session.stopping import now_in_utc, obeying_stop
@@ -55,12 +54,10 @@ async def hold(
     on_event: OnEvent,
     stop: RunControl,
     interrupts: bool,
-    is_extended: bool = False,
-) -> AsyncIterator[SearchContext]:
+) -> AsyncIterator[tuple[SearchContext, SessionRecord]]:
     """Give the context of a search that this session runs to its end, files and all; `ridgeline stop` drains `stop`.
 
-    run.log is written under the folder's lock: the log of a search that holds the folder is that search's alone. A search
-    that was over and `is_extended` forgets its winner, once nothing can keep it from going on.
+    run.log is written under the folder's lock: the log of a search that holds the folder is that search's alone.
     """
     was_missing = not await asyncio.to_thread(search.run_dir.exists)
     with contextlib.ExitStack() as stack:
@@ -79,10 +76,12 @@ async def hold(
                 stop=stop,
                 ended_by=EndedBy.SESSION,
                 interrupts=interrupts,
-                is_extended=is_extended,
             )
-            async with opened as context, obeying_stop(context.archive, stop, since=since, on_event=on_event):
-                yield context
+            async with (
+                opened as (context, record),
+                obeying_stop(context.archive, stop, since=since, on_event=on_event),
+            ):
+                yield context, record
         except InputError:
             if is_new and (context is None or context.described_target is None):
                 # a mistake found before anything was measured leaves nothing to resume
@@ -124,11 +123,8 @@ async def open_context(
             ended_by=EndedBy.HOST,
             interrupts=interrupts,
         )
-        async with opened as context:
-            try:
-                yield context
-            finally:
-                await run_whole(store_session, context)
+        async with opened as (context, _):
+            yield context
 
 
 @contextlib.asynccontextmanager
@@ -140,9 +136,11 @@ async def _open_locked(
     stop: RunControl | None,
     ended_by: EndedBy,
     interrupts: bool,
-    is_extended: bool = False,
-) -> AsyncIterator[SearchContext]:
-    """Give the context of a search whose run folder this process holds."""
+) -> AsyncIterator[tuple[SearchContext, SessionRecord]]:
+    """Give the context of a search whose run folder this process holds, and what is stored of the session.
+
+    That is stored before what the context holds is closed.
+    """
     from ridgeline.graph.search.context import SearchContext, stored_target
     from ridgeline.graph.search.judging.compiled import end_compiled
     from ridgeline.graph.search.recorded_decisions import decisions_of
@@ -153,38 +151,43 @@ async def _open_locked(
         if engine is None:
             engine = await _open_engine(search, stack, on_event, stop)
         archive = await run_whole(_open_archive, search, stack)
-        wall_before_s = await _begin_in(archive, search, is_extended=is_extended)
-        models = ModelPool(search.models)
-        context = SearchContext(
-            problem=search.problem,
-            target=search.target,
-            described_target=await run_whole(stored_target, archive, search.target),
-            facts=(await run_whole(archive.run)).facts or (),
-            archive=archive,
-            journal=Journal(archive),
-            measuring=await _measuring(search, engine, archive, is_local=is_local),
-            models=models,
-            settings=search.settings,
-            budget=search.budget,
-            bank=await run_whole(_open_bank, search, stack),
-            rng_seed=search.rng_seed,
-            working=WorkingTime(before_s=wall_before_s),
-            waiting=Waiting(
-                is_deferred=interrupts,
-                is_parking=search.park and ended_by is EndedBy.SESSION,
-                tell=on_requests(search.run_dir, on_event),
-            ),
-            is_stopping=is_stopping(stop),
-            replays_times=search.replays_times,
-            decisions=decisions_of(search.replay.answers if search.replay else None, archive, models),
-            ended_by=ended_by,
-            finish=end_host_search if ended_by is EndedBy.HOST else None,
-        )
-        tell_unpriced(context.models, on_event)
-        tell_beyond(search, on_event)
-        stack.push_async_callback(end_compiled, context)
-        await run_whole(context.later.mailbox.publish)
-        yield context
+        if search.replay is not None:
+            await run_whole(search.replay.hand_over, search.run_dir, archive, resumes=search.has_begun)
+        async with recorded(archive, search, on_event) as record:
+            wall_before_s = await run_whole(record.begin)
+            models = ModelPool(search.models)
+            is_hosts = ended_by is EndedBy.HOST
+            context = record.context = SearchContext(
+                problem=search.problem,
+                target=search.target,
+                described_target=await run_whole(stored_target, archive, search.target),
+                facts=(await run_whole(archive.run)).facts or (),
+                archive=archive,
+                journal=Journal(archive),
+                measuring=await _measuring(search, engine, archive, is_local=is_local),
+                models=models,
+                settings=search.settings,
+                budget=search.budget,
+                bank=await run_whole(_open_bank, search, stack),
+                rng_seed=search.rng_seed,
+                working=WorkingTime(before_s=wall_before_s),
+                waiting=Waiting(
+                    is_deferred=interrupts,
+                    is_parking=search.park and not is_hosts,
+                    tell=on_requests(search.run_dir, on_event),
+                ),
+                is_stopping=is_stopping(stop),
+                replays_times=search.replays_times,
+                decisions=decisions_of(search.replay.answers if search.replay else None, archive, models),
+                ended_by=ended_by,
+                go_on=record.go_on if is_hosts else None,
+                finish=(lambda _, state: record.end(state)) if is_hosts else None,
+            )
+            tell_unpriced(context.models, on_event)
+            tell_beyond(search, on_event)
+            stack.push_async_callback(end_compiled, context)
+            await run_whole(context.later.mailbox.publish)
+            yield context, record
 
 
 async def _open_engine(
@@ -195,20 +198,6 @@ async def _open_engine(
         return search.replay.engine(search.target)
     opened = _away_engine if search.away else _local_engine
     return await stack.enter_async_context(opened(search, on_event, stop))
-
-
-async def _begin_in(archive: Archive, search: ResolvedSearch, *, is_extended: bool) -> float:
-    """Write down in the archive that the search begins or goes on, and return the seconds that it has worked before."""
-    from ridgeline.checkpoints.report.outputs import renew_report
-
-    if search.replay is not None:
-        await run_whole(search.replay.hand_over, search.run_dir, archive, resumes=search.has_begun)
-    if is_extended:  # before `begin`: a kill in between leaves a search that is over and names no winner
-        await run_whole(forget_winner, search.run_dir, archive)
-    wall_before_s = await run_whole(begin, archive, search)
-    if search.has_begun:
-        await run_whole(renew_report, search.run_dir, archive)
-    return wall_before_s
 
 
 async def _measuring(search: ResolvedSearch, engine: Engine, archive: Archive, *, is_local: bool) -> Measuring:

@@ -15,7 +15,6 @@ from ridgeline.checkpoints.storage.saver import open_saver, prune
 from ridgeline.graph.search.events import ignore, viewer_of
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.host_config import apart_from_host, checked_config
-from ridgeline.graph.session.last_record import end_search, recorded
 from ridgeline.graph.session.opened_search import hold
 from ridgeline.graph.session.parking import settle_waiting, take_up
 from ridgeline.graph.session.resume import decide_continuation, prepare
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.search_model import AnyModel
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import OnEvent
+    from ridgeline.graph.session.last_record import SessionRecord
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
     from ridgeline.graph.session.outputs import SearchResult
     from ridgeline.tools.engine import Engine
@@ -77,38 +77,24 @@ async def run_resolved(
     config: RunnableConfig | None = None,
 ) -> SearchResult:
     """Run a search as `run_search` does, once everything about it is decided."""
+    from langgraph.errors import GraphDrained
     from langgraph.runtime import RunControl
 
     control = stop or RunControl()
     held = hold(search, engine=engine, on_event=on_event, stop=control, interrupts=search.park)
-    async with held as context:
+    async with held as (context, record):
         async with open_saver(search.run_dir / CHECKPOINTS) as saver:
             with apart_from_host(config or {}, _THREAD) as own:
-                state = await _drive(context, saver, search, on_event=on_event, stop=control, config=own)
-        return await run_whole(end_search, search.run_dir, context.archive, state)
-
-
-async def _drive(
-    context: SearchContext,
-    saver: AsyncSqliteSaver,
-    search: ResolvedSearch,
-    *,
-    on_event: OnEvent,
-    stop: RunControl | None,
-    config: RunnableConfig,
-) -> RunState:
-    """Stream the graph and return the state it ended in; the wall time is stored however it ends."""
-    from langgraph.errors import GraphDrained
-
-    try:
-        async with recorded(context, search, on_event):
-            return await _stream(context, saver, search, on_event=on_event, stop=stop, config=config)
-    except (GraphDrained, NotBegun):
-        return RunState.STOPPED
+                try:
+                    state = await _stream(context, record, saver, search, on_event=on_event, stop=control, config=own)
+                except (GraphDrained, NotBegun):
+                    state = RunState.STOPPED
+        return await run_whole(record.end, state)
 
 
 async def _stream(
     context: SearchContext,
+    record: SessionRecord,
     saver: AsyncSqliteSaver,
     search: ResolvedSearch,
     *,
@@ -131,6 +117,7 @@ async def _stream(
         on_event(continuation.remark)
     if continuation.stays is not None:
         return continuation.stays
+    await run_whole(record.go_on)
     given = await prepare(graph, _THREAD, context.archive, continuation)
     while True:
         async for part in _parts(graph, given, context, stop, config):

@@ -195,8 +195,9 @@ def _serve(console: Console, args: argparse.Namespace) -> int:
 def _state_lines(shown: dict[str, Any], run: Path, record: RunRecord, state: str, *, without_verdict: int) -> list[str]:
     """Return what kind of search it is, how far it has come and whom it waits for."""
     lines = [f"{shown['problem']} ({shown['run']}): {ending(state, record.stop_reason)}"]
-    if state == INTERRUPTED and record.ended_by:
-        lines.append(f"ended by: {printable(record.ended_by)}")
+    if record.ended_by and state != RunState.RUNNING:
+        what = "ended by" if state == INTERRUPTED else "its latest session failed"
+        lines.append(f"{what}: {printable(record.ended_by)}")
     if state == RunState.RUNNING and record.exported_at is None:
         lines.append(
             f"it takes an idea or a kernel of yours meanwhile, and can be stopped, resumably: {_steering(run)}"

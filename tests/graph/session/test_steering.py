@@ -18,12 +18,10 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph import cli
-from ridgeline.graph.models.requests import IdeationRequest
 from ridgeline.graph.search.ideas.not_taken_up import not_taken_up
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.session import run_search
 from ridgeline.graph.state import GRAPH_VERSION
-from ridgeline.tools.errors import ModelError
 from ridgeline.tools.records.vocabulary import Origin
 
 pytestmark = pytest.mark.long
@@ -198,42 +196,6 @@ async def test_the_report_of_an_earlier_session_does_not_say_stopped_while_the_s
     certifying = next(filter(None, after))
     assert notice in certifying and "r2i0v0" in certifying, "it is written anew as each round ends"
     assert "was going on" not in report.read_text()
-
-
-async def test_the_report_of_a_search_that_a_fault_ends_says_so_and_no_longer_that_it_goes_on(tmp_path: Path) -> None:
-    await stopped_after_one_round(tmp_path)
-    report, seen = tmp_path / "run" / "report.html", list[str]()
-
-    def refused(request: IdeationRequest) -> dict[str, Any]:
-        seen.append(report.read_text())
-        raise ModelError("scripted: the key was refused")
-
-    with pytest.raises(ModelError):
-        await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel(ideas=refused)])
-    assert "was going on" in seen[0]
-    page = report.read_text()
-    assert "was going on" not in page and " · running at" not in page
-    assert "interrupted, resumable; ended by: scripted: the key was refused" in page
-
-
-async def test_the_report_of_a_search_that_is_cancelled_says_that_it_is_stopped(tmp_path: Path) -> None:
-    await stopped_after_one_round(tmp_path)
-    begun = asyncio.Event()
-
-    def on_event(event: Any) -> None:
-        if event["event"] == "round_started":
-            begun.set()
-
-    request = options(tmp_path, resume=True)
-    searching = asyncio.ensure_future(
-        run_search(request, engine=MemoryEngine(), models=[ScriptedModel()], on_event=on_event)
-    )
-    await begun.wait()
-    searching.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await searching
-    page = (tmp_path / "run" / "report.html").read_text()
-    assert "was going on" not in page and "stopped, and can be resumed" in page
 
 
 @pytest.mark.parametrize(
