@@ -6,13 +6,17 @@ import os
 import shutil
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ridgeline.checkpoints.archive import FILE_NAME
+from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.runs.folders import is_locked, is_unbegun, lock_run, read_run, state_now
 from ridgeline.checkpoints.storage.errors import storage_errors
-from ridgeline.tools.errors import RunError
+from ridgeline.tools.errors import RunError, StorageError
+
+SEVERAL = "several searches"
+"""State of a folder whose archive holds several, as `ridgeline merge` writes it. It is no run, and never removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +25,7 @@ class StoredRun:
 
     path: Path
     problem: str
-    state: str  # "damaged" when its archive cannot be read, "never begun" when it says nothing of a search
+    state: str  # "damaged" when its archive cannot be read, "never begun" when it says nothing of a search, or SEVERAL
     size_bytes: int
     age_s: float  # since anything in it last changed
     is_running: bool
@@ -41,11 +45,20 @@ def _describe(folder: Path) -> StoredRun:
     return StoredRun(
         path=folder,
         problem=known.problem_name if known else "",
-        state=state_now(folder, known) if known else "never begun" if is_unbegun(folder) else "damaged",
+        state=state_now(folder, known) if known else _state_without_record(folder),
         size_bytes=sum(s.st_size for s in stats),
         age_s=age_s,
         is_running=running,
     )
+
+
+def _state_without_record(folder: Path) -> str:
+    if is_unbegun(folder):
+        return "never begun"
+    with suppress(StorageError), Archive.open_read_only(folder) as archive:
+        if len(archive.database.query("SELECT 1 FROM runs LIMIT 2")) > 1:
+            return SEVERAL
+    return "damaged"
 
 
 def choose_old(runs: list[StoredRun], *, older_than_s: float | None = None, keep: int | None = None) -> list[StoredRun]:
@@ -56,6 +69,7 @@ def choose_old(runs: list[StoredRun], *, older_than_s: float | None = None, keep
     """
     if older_than_s is None and keep is None:
         return []
+    runs = [run for run in runs if run.state != SEVERAL]
     kept = _newest_of_each(runs, keep or 0)
     return [r for r in runs if not r.is_running and r not in kept and (older_than_s is None or r.age_s > older_than_s)]
 

@@ -190,7 +190,7 @@ def begun_record(run_dir: Path, version: int | str) -> RunRecord:
 
 
 def read_run(run_dir: Path) -> RunRecord | None:
-    """Return the record of a run folder's search, or None without a readable archive, or where none will begin in it."""
+    """Return the record of a run folder's search; None without a readable archive of one, or where none will begin in it."""
     record = _record_in(run_dir)
     return None if record is None or is_unbegun(run_dir, record) else record
 
@@ -198,16 +198,14 @@ def read_run(run_dir: Path) -> RunRecord | None:
 def _record_in(run_dir: Path) -> RunRecord | None:
     if not (run_dir / FILE_NAME).is_file():
         return None
-    with suppress(StorageError), Archive.open_read_only(run_dir) as archive:
+    with suppress(RunError), Archive.open_read_only(run_dir) as archive:  # damaged, or a merged one of several searches
         return archive.run()
     return None
 
 
 def is_unbegun(run_dir: Path, record: RunRecord | None = None) -> bool:
     """Say whether a search was ended between the making of its archive and what it stores of itself."""
-    if record is None:
-        with suppress(RunError):  # a merged archive holds several searches
-            record = _record_in(run_dir)
+    record = record or _record_in(run_dir)
     return record is not None and record.is_blank and not is_locked(run_dir)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.export import merge_archives
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.clean import choose_old, list_runs, remove_run
 from ridgeline.checkpoints.runs.folders import lock_run
@@ -39,6 +40,18 @@ def test_runs_are_listed_longest_unused_first_and_listing_does_not_make_them_you
         assert runs[0].age_s == pytest.approx(30 * DAY_S, rel=0.01)
     assert {(r.problem, r.state, r.is_running) for r in runs} == {("quickstart", "finished", False)}
     assert runs[0].size_bytes > 1000
+
+
+def test_a_folder_of_several_searches_is_listed_and_never_chosen(runs_dir: Path) -> None:
+    merge_archives(runs_dir / "all" / "archive.sqlite", [runs_dir / "new", runs_dir / "old"])
+    os.utime(runs_dir / "all" / "archive.sqlite", (time.time() - 40 * DAY_S,) * 2)
+    runs = list_runs(runs_dir)
+    assert {run.path.name: run.state for run in runs} == {
+        "all": "several searches",
+        **dict.fromkeys(["old", "middle", "new"], "finished"),
+    }
+    assert [r.path.name for r in choose_old(runs, older_than_s=7 * DAY_S)] == ["old", "middle"]
+    assert [r.path.name for r in choose_old(runs, keep=0)] == ["old", "middle", "new"]
 
 
 def test_old_runs_are_chosen_by_age_or_by_number(runs_dir: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.checkpoints.conftest import make_candidate
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.export import jsonl_lines, merge_archives
@@ -202,14 +204,38 @@ def test_a_search_that_was_ended_before_it_stored_what_it_searches_for_is_no_run
     assert find_run(tmp_path, "quick") == begun
 
 
+def _merged(runs_dir: Path) -> Path:
+    """Return a folder of several searches among the runs that they come from: a finished one, then one that was stopped."""
+    runs = [_make_run(runs_dir, name, "quickstart", name) for name in ("finished", "stopped")]
+    for run in runs:
+        with Archive.open(run / "archive.sqlite") as archive:
+            archive.add_candidates([make_candidate(f"seed-{run.name}")])
+    merge_archives(runs_dir / "merged" / "archive.sqlite", runs)
+    return runs_dir / "merged"
+
+
 def test_a_folder_whose_archive_holds_several_searches_is_found(tmp_path: Path) -> None:
-    merged = tmp_path / "merged"
-    runs = [_make_run(tmp_path, name, "quickstart", "finished") for name in ("a", "b")]
-    merge_archives(merged / "archive.sqlite", runs)
+    merged = _merged(tmp_path)
     for find in (find_run, run_named):
         assert find(tmp_path, "merged") == merged
     assert find_run(tmp_path, str(merged)) == merged
-    assert len(list(jsonl_lines(merged))) == 0
+    exported = [json.loads(line)["id"] for line in jsonl_lines(merged)]
+    assert exported == ["id-finished/seed-finished", "id-stopped/seed-stopped"]
+
+
+def test_a_folder_of_several_searches_is_no_run_and_hides_none_of_the_others(tmp_path: Path) -> None:
+    merged = _merged(tmp_path)
+    assert read_run(merged) is None and not is_unbegun(merged)
+    assert newest_unfinished(tmp_path, "quickstart") == tmp_path / "stopped"
+    assert newest_held(tmp_path, "quickstart") is None
+    assert find_run(tmp_path, "id-stopped") == tmp_path / "stopped"
+    assert {run.path.name: run.state for run in list_runs(tmp_path)} == {
+        "finished": "finished",
+        "stopped": "stopped",
+        "merged": "several searches",
+    }
+    with pytest.raises(RunError, match="zzz: no such run"):
+        find_run(tmp_path, "zzz")
 
 
 @pytest.mark.parametrize("part", [{"problem": {"name": "toy"}}, {"settings": {}}, {"state": "running"}])
