@@ -149,7 +149,7 @@ def state_now(run_dir: Path, run: RunRecord) -> str:
     if state is not RunState.RUNNING:
         return state
     again = read_run(run_dir)  # what held the folder may have ended well since the record was read
-    return INTERRUPTED if again is None or again.state is state else again.state or state
+    return INTERRUPTED if again is None or again.state in (None, state) else again.state
 
 
 def check_graph_version(archive: Archive, version: int | str) -> None:
@@ -179,11 +179,13 @@ def begun_record(run_dir: Path, version: int | str) -> RunRecord:
     """Return the record of a search that has begun, for whoever tells it something.
 
     Raises:
-        RunError: it has not begun yet, or another version of the graph began it.
+        RunError: it has not begun yet, or never will, or another version of the graph began it.
     """
     with Archive.open_read_only(run_dir) as archive:
         refuse_other_version(archive, version)
         record = archive.run()
+    if not record.has_begun and not is_locked(run_dir):
+        raise ended_unbegun(run_dir)
     if not record.has_begun:
         raise RunError(f"{run_dir}: its search has not begun yet; try again in a moment")
     return record

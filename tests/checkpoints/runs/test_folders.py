@@ -105,6 +105,16 @@ def test_a_search_that_ends_well_while_it_is_looked_at_was_not_killed(
     assert state_now(run, record) == "finished"
 
 
+@pytest.mark.parametrize("part", [{"problem": {"name": "toy"}}, {"settings": {}}])
+def test_a_run_that_nobody_holds_and_that_stored_no_state_is_interrupted(tmp_path: Path, part: dict[str, Any]) -> None:
+    with lock_run(tmp_path), Archive.open(tmp_path / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(**part))
+        assert state_now(tmp_path, archive.run()) == "running"
+    record = read_run(tmp_path)
+    assert record is not None and record.state is None
+    assert state_now(tmp_path, record) == INTERRUPTED
+
+
 def test_whoever_only_looks_at_a_folder_keeps_no_search_out(tmp_path: Path) -> None:
     with lock_run(tmp_path):
         pass
@@ -289,7 +299,9 @@ def test_a_search_that_has_not_begun_is_told_nothing(tmp_path: Path) -> None:
     with Archive.open(tmp_path / "archive.sqlite") as archive:
         archive.save_run(RunRecord(graph_version=3))
         assert is_unbegun(tmp_path)
-        with pytest.raises(RunError, match="has not begun yet; try again in a moment"):
+        with lock_run(tmp_path), pytest.raises(RunError, match="has not begun yet; try again in a moment"):
+            begun_record(tmp_path, 3)
+        with pytest.raises(RunError, match="was ended before anything was stored; start it again"):
             begun_record(tmp_path, 3)
         archive.save_run(RunRecord(problem={"name": "quickstart"}, settings={"rounds": 2}))
     assert not is_unbegun(tmp_path)
