@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.calls.journal import Call, Journal
 from ridgeline.checkpoints.steering import USER, Steer, Steering, SteerKind, mechanism_of
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.tools.errors import RunError
@@ -168,12 +168,23 @@ def _calls(archive: Archive, candidates: Mapping[str, Candidate], ideas: Mapping
             usage={
                 "input_tokens": call.input_tokens,
                 "output_tokens": call.output_tokens,
-                "usd": None if call.unpriced and not call.usd else call.usd,
+                "usd": _usd(call, reply),
                 "latency_s": call.latency_s or 0.0,
             },
             kernel=_edited(call.call_id, reply, candidates, ids) if reply else "",
             mended=mended.get(call.call_id),
         )
+
+
+def _usd(call: Call, reply: Mapping[str, Any] | None) -> float | None:
+    """Return what a call cost with its failed sends; None where its answer's price is unknown, or of all that failed.
+
+    What a send of unknown price cost beside an answer of a known one counts as nothing, as in the journal's totals.
+    """
+    if reply is None:
+        return None if call.unpriced else call.usd
+    used = reply.get("input_tokens") or reply.get("output_tokens")
+    return None if used and reply.get("usd") is None else call.usd
 
 
 def _asked_of(idea: Idea) -> dict[str, Any]:

@@ -44,17 +44,39 @@ def first_idea(context: SearchContext) -> IdeaDraft:
     return IdeaDraft.model_validate(context.archive.ideas()[0].to_json())
 
 
-async def test_a_call_keeps_the_price_of_its_answer_beside_a_failed_send_without_one(recorded: SearchContext) -> None:
-    journal = Journal(recorded.archive)
+@pytest.mark.parametrize(
+    ("sends", "answer", "recorded_usd"),
+    [
+        ([None, None], 0.5, 0.5),  # what they cost is not known, and the answer's price is
+        ([None], 0.0, 0.0),
+        ([0.2], 0.5, 0.7),
+        ([0.2], None, None),
+        ([None], None, None),
+        ([0.2, 0.1], "failed", 0.3),
+        ([0.2, None], "failed", None),
+    ],
+)
+async def test_the_price_of_a_call_is_known_where_its_answers_is(
+    recorded: SearchContext, sends: list[float | None], answer: float | str | None, recorded_usd: float | None
+) -> None:
+    journal, call_id = Journal(recorded.archive), "r9:ideate:0"
     usage = {"input_tokens": 10, "output_tokens": 5}
-    for call_id, reply_usd in (("r9:ideate:0", 0.5), ("r9:ideate:1", None)):
-        for _ in range(2):
-            journal.begin(call_id, model="openai:o3", prompt_sha256="aa", request={"round": 9})
-            journal.fail(call_id, "502", usage | {"usd": None})
+    for send_usd in sends:
         journal.begin(call_id, model="openai:o3", prompt_sha256="aa", request={"round": 9})
-        journal.finish(call_id, usage | {"text": "{}", "usd": reply_usd, "latency_s": 1.0, "raw": {}})
-    prices = {call.call_id: call.usage["usd"] for call in record(recorded.archive).calls}
-    assert (prices["r9:ideate:0"], prices["r9:ideate:1"]) == (0.5, None)
+        journal.fail(call_id, "502", usage | {"usd": send_usd})
+    if answer != "failed":
+        journal.begin(call_id, model="openai:o3", prompt_sha256="aa", request={"round": 9})
+        journal.finish(call_id, usage | {"text": "{}", "usd": answer, "latency_s": 1.0, "raw": {}})
+    [call] = [call for call in record(recorded.archive).calls if call.call_id == call_id]
+    assert call.usage["usd"] == (None if recorded_usd is None else pytest.approx(recorded_usd))
+    assert call.usage["input_tokens"] == 10 * (len(sends) + (answer != "failed"))
+
+
+async def test_an_answer_that_took_no_tokens_costs_nothing(recorded: SearchContext) -> None:
+    journal = Journal(recorded.archive)
+    journal.begin("r9:ideate:0", model="mailbox", prompt_sha256="aa", request={"round": 9})
+    journal.finish("r9:ideate:0", {"text": "{}", "usd": None, "raw": {}})
+    assert record(recorded.archive).calls[-1].usage["usd"] == 0.0
 
 
 async def test_each_kind_of_search_has_its_decisions(recorded: SearchContext) -> None:
