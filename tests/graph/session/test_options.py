@@ -15,6 +15,7 @@ from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.bank import Bank
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.database import Database
 from ridgeline.graph.session.opened_search import open_context
 from ridgeline.graph.session.options import SearchRequest
@@ -92,6 +93,21 @@ async def test_a_resumed_search_without_a_folder_is_the_newest_unfinished_one_of
         async with open_context(begun, engine=MemoryEngine(), models=[ScriptedModel()]):
             pass
     assert resolve(asked).run_dir.name == "newer"
+
+
+@pytest.mark.parametrize(
+    ("stored", "says"),
+    [
+        ({"graph_version": 7}, "was ended before anything was stored; start it again"),
+        ({"problem": {"name": "toy"}}, "does not say which problem it searched; name its problem.yaml too"),
+        ({"state": "stopped"}, "does not say which problem it searched; name its problem.yaml too"),
+    ],
+)
+def test_a_run_that_cannot_go_on_says_whether_it_began(tmp_path: Path, stored: dict[str, Any], says: str) -> None:
+    with Archive.open(tmp_path / "run" / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(**stored))
+    with pytest.raises(RunError, match=says):
+        SearchRequest(run_dir=tmp_path / "run", resume=True).resolve()
 
 
 async def test_a_search_that_is_alive_is_no_reason_to_begin_a_second_one(tmp_path: Path) -> None:
