@@ -27,6 +27,7 @@ LEFT_BY_A_START = {LOCK_NAME, "run.log"}
 """Names in the folder of a search that was ended before it stored anything."""
 UNFINISHED = {None, RunState.RUNNING, RunState.STOPPED, RunState.WAITING}
 INTERRUPTED = "interrupted, resumable"
+"""State of a run whose process ended without a word, or by an error; no record has it."""
 RESUMABLE = UNFINISHED | {RunState.BUDGET}
 _LONGEST_LOOK_S = 0.2
 """Whoever looks whether a folder is held (`is_locked`) holds it for an instant."""

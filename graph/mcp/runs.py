@@ -39,8 +39,6 @@ LOG = "run.log"
 MOST_LISTED = 20
 _TAIL_BYTES = 4096
 _LONGEST_LINE = 400
-INTERRUPTED_STATE = "interrupted"
-"""Of a run whose process ended without a word, or by an error; it can be resumed."""
 
 
 def find(runs_dir: Path, named: str) -> Path:
@@ -132,8 +130,8 @@ def _mark(state: str, rounds: int, best: str, waiting: Sequence[str]) -> str:
 
 
 def short_state(state: str) -> str:
-    """Return a run's state as one word."""
-    return INTERRUPTED_STATE if state == INTERRUPTED else RunState(state).value
+    """Return a run's state as one word, that of INTERRUPTED without what can be done."""
+    return INTERRUPTED.partition(",")[0] if state == INTERRUPTED else RunState(state).value
 
 
 def found_kernel(entry: dict[str, Any] | None, *, is_certified: bool) -> FoundKernel | None:
