@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import Best
 from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.checkpoints.winner import has_init_inputs
 from ridgeline.tools.records.dtypes import contiguous_strides
 from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.vocabulary import ArgKind, Interface, Role
@@ -22,6 +23,7 @@ class WinnerUse:
     entry: str  # what is called
     has_workspace: bool  # `entry` takes a pointer to scratch memory
     is_loadable: bool  # by ridgeline.load, which takes no file with ModelNew
+    has_init_inputs: bool  # in the reference, which may leave get_init_inputs out
     flags: str  # of its build, as far as the archive keeps them
     arguments: tuple[tuple[str, str, str], ...]  # name, role, what is passed
 
@@ -51,6 +53,7 @@ def winner_use(archive: Archive, best: Best | None) -> WinnerUse | None:
         entry=_ENTRIES[interface],
         has_workspace=interface is Interface.C,
         is_loadable=interface is not Interface.MODULE,
+        has_init_inputs=has_init_inputs(archive.run().reference_source),
         flags=" ".join(used.flags if used else ()),
         arguments=tuple((arg.name, arg.role.value, _passed(arg)) for arg in taken),
     )

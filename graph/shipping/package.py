@@ -9,7 +9,7 @@ from typing import Any
 
 from ridgeline import __version__
 from ridgeline.checkpoints.storage.strict_json import finite, pretty
-from ridgeline.checkpoints.winner import Winner
+from ridgeline.checkpoints.winner import Winner, has_init_inputs
 from ridgeline.graph.shipping.contract import make_build
 from ridgeline.graph.shipping.render import render_shipped, shipped_source, weights_source
 from ridgeline.tools.build.interfaces import architecture_list, problem_header
@@ -117,6 +117,7 @@ def _names(winner: Winner, contract: dict[str, Any]) -> dict[str, Any]:
         "date": (proof.date if proof else "") or dt.datetime.now(dt.UTC).date().isoformat(),
         "versions": (proof.versions if proof else None) or dict(winner.record.versions or {}),
         "reason": proof.reason if proof else "",
+        "has_init_inputs": has_init_inputs(winner.reference),
         "given": [a for a in passed if a.role is not Role.OUTPUT],
         "outputs": [a for a in passed if a.role is Role.OUTPUT],
         "on_gpu": winner.device.kind is DeviceKind.CUDA,

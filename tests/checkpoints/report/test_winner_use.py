@@ -15,6 +15,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.report.winner_use import winner_use
 from ridgeline.checkpoints.result import build_result, choose_best
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import Interface, Role
 
@@ -46,6 +47,14 @@ def test_a_kernel_without_a_certificate_is_loaded_as_such(filled: Archive) -> No
     filled.save_certificate((filled.certificate_json() or {}) | {"passed": False})
     told = commands(filled)
     assert "--uncertified" in told[1] and "uncertified=True" in told[2]
+
+
+@pytest.mark.parametrize("head", ["", "def get_init_inputs():\n    return [8]\n"])
+def test_the_model_is_made_as_the_reference_makes_it(filled: Archive, head: str) -> None:
+    filled.save_run(RunRecord(reference_source=f"{head}class Model: ..."))
+    load = commands(filled)[2]
+    assert ("Model, get_init_inputs, get_inputs" in load, "Model(*get_init_inputs())" in load) == (bool(head),) * 2
+    assert "import Model, get_inputs" in load or head
 
 
 @pytest.mark.parametrize(

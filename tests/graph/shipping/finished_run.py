@@ -54,6 +54,8 @@ def get_inputs():
 def get_init_inputs():
     return [{COLS}]
 """
+NO_INIT_INPUTS = REFERENCE.partition("\n\ndef get_init_inputs")[0].replace("(self, cols)", f"(self, cols={COLS})")
+"""The same one without the function that a reference may leave out."""
 KERNEL = """
 void run(const float* __restrict__ x, double t, const float* __restrict__ scale, float* __restrict__ out_0,
          float* __restrict__ out_1, void* workspace) {

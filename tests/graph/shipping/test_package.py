@@ -18,8 +18,8 @@ from ridgeline.checkpoints.storage.strict_json import finite
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.vocabulary import Interface
 
-from .finished_run import Finished, write_run
-from .installing import environment_of, python, scenario, shipped_site
+from .finished_run import MODULE, NO_INIT_INPUTS, Finished, write_run
+from .installing import environment_of, python, scenario, shipped, shipped_site
 
 pytestmark = pytest.mark.long
 
@@ -111,6 +111,19 @@ def test_the_other_interfaces_are_shipped_too(
     site = shipped_site(tmp_path, run)
     done = python(site, "-m", "scaled_kernel")
     assert done.returncode == 0, done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("interface", [Interface.C, Interface.MODULE])
+def test_a_reference_without_get_init_inputs_is_shipped_as_what_runs(tmp_path: Path, interface: Interface) -> None:
+    source = MODULE.replace("(self, cols)", "(self, cols=32)") if interface is Interface.MODULE else ""
+    run = write_run(tmp_path / "run", Finished(interface=interface, source=source, reference=NO_INIT_INPUTS))
+    out = shipped(tmp_path, run)
+    (snippet,) = re.findall(r"```python\n(.*?)```", (out / "README.md").read_text(), re.DOTALL)
+    assert "get_init_inputs" not in snippet
+    strictly = "import warnings\nwarnings.filterwarnings('error', 'scaled_kernel: ')\n"
+    for words in (("-m", "scaled_kernel"), ("-c", strictly + snippet)):
+        done = python(out, *words)
+        assert done.returncode == 0, done.stderr + done.stdout
 
 
 @pytest.mark.thorough

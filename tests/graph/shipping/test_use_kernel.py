@@ -15,7 +15,7 @@ from ridgeline.graph.shipping.use_kernel import write_use_kernel
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.vocabulary import Interface
 
-from .finished_run import Finished, refute_winner, write_run
+from .finished_run import MODULE, NO_INIT_INPUTS, Finished, refute_winner, write_run
 from .installing import without_python
 
 
@@ -25,6 +25,16 @@ def test_a_run_folder_runs_its_winner_against_the_reference(tmp_path: Path) -> N
     done = subprocess.run(command, cwd=tmp_path, env=without_python(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
     assert re.search(r"relative error to the reference in float64: \d\.\de-\d\d \(at most 1e-05\)", done.stdout)
+
+
+@pytest.mark.parametrize("interface", [Interface.C, Interface.MODULE])
+def test_a_reference_without_get_init_inputs_is_run_beside_its_winner(tmp_path: Path, interface: Interface) -> None:
+    source = MODULE.replace("(self, cols)", "(self, cols=32)") if interface is Interface.MODULE else ""
+    run = write_run(tmp_path / "run", Finished(interface=interface, source=source, reference=NO_INIT_INPUTS))
+    done = subprocess.run(
+        [sys.executable, str(run / "use_kernel.py")], env=without_python(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
 
 
 @pytest.mark.thorough
