@@ -22,7 +22,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import IO
 
@@ -35,6 +35,7 @@ from torch._subclasses.fake_tensor import (
     unset_fake_temporarily,
 )
 
+from ridgeline.problems.own_state import changes_own
 from ridgeline.tools.errors import NoRoomError, ProblemError, without_name
 from ridgeline.tools.judge.hang_limit import HangLimit, hung_line
 from ridgeline.tools.judge.outline import RUN_LIMIT_S, Outline, OutlineCode, OutlineRequest
@@ -119,12 +120,12 @@ def _outline(
         accepted_classes(tolerance, tuple(s.dtype for s in outputs))
         inputs = reference.draw_inputs(1)
         state = reference.named_tensors()
-        versions = _versions(state.values())
+        versions = _versions(state)
         watch = CallWatch((*inputs, *state.values()))
         with watch:
             reference.run(inputs)
-        changes_state = versions != _versions(state.values())
-    code, reason = _objection(watch.random, changes_state=changes_state)
+        changed = [name for name, version in _versions(state).items() if version != versions[name]]
+    code, reason = _objection(watch.random, changed)
     return Outline(
         code=code,
         reason=reason,
@@ -135,16 +136,16 @@ def _outline(
     )
 
 
-def _versions(tensors: Iterable[torch.Tensor]) -> list[int]:
+def _versions(tensors: Mapping[str, torch.Tensor]) -> dict[str, int]:
     """Return how often each was written in place."""
-    return [t._version for t in tensors]
+    return {name: t._version for name, t in tensors.items()}
 
 
-def _objection(random: list[str], *, changes_state: bool) -> tuple[OutlineCode, str]:
+def _objection(random: list[str], changed: list[str]) -> tuple[OutlineCode, str]:
     """Return the code and the reason of what a call did that cannot be judged."""
     if random:
         return OutlineCode.RANDOM, f"forward() draws random numbers ({', '.join(sorted(set(random)))}): two runs differ"
-    return (OutlineCode.STATE, "forward() changes its own buffers") if changes_state else (OutlineCode.NONE, "")
+    return (OutlineCode.STATE, changes_own(changed[0])) if changed else (OutlineCode.NONE, "")
 
 
 def _refused(error: ProblemError) -> Outline:

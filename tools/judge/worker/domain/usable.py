@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
+from ridgeline.problems.own_state import changes_own
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors, dtype_name
 from ridgeline.tools.judge.worker.domain.in_double import settle_double
@@ -15,10 +16,6 @@ from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.problem import Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
-_STATE = (
-    " (batch normalisation in training mode, a cache?): what it gives depends on earlier calls, which cannot be judged; "
-    "it runs in eval() mode, so leave `training=True` out"
-)
 _RANDOM = " (dropout that is always on?): it runs in eval() mode, so tie what is random to `self.training`"
 
 
@@ -41,7 +38,7 @@ def check_usable(reference: Reference, *, in_double: bool = True) -> None:
         )
     changed = next((n for n, t in reference.named_tensors().items() if not equal_bits(t, state[n])), None)
     if changed is not None:
-        raise BadReferenceError.of_text(f"forward() changes its own `{changed}`{_STATE}")
+        raise BadReferenceError.of_text(changes_own(changed))
     for one, two in zip(first, reference.run(inputs), strict=True):
         if not _agree(one, two):
             raise BadReferenceError.of_text(
