@@ -26,6 +26,7 @@ from ridgeline.problems.live.program import (
 )
 from ridgeline.problems.live.reference_text import is_same_problem, reference_text
 from ridgeline.problems.live.results import result_tensors
+from ridgeline.problems.live.unchanged import ChangesOwn, unchanged
 from ridgeline.problems.new import REFERENCE_NAME, own_tolerance, publish
 from ridgeline.problems.spec import FILE_NAME, ProblemSpec, load_problem, parse_problem
 from ridgeline.tools.errors import ProblemError
@@ -146,10 +147,13 @@ def _given_by(module: torch.nn.Module, given: Sequence[Argument]) -> list[torch.
     """Return the tensors that the module itself gives for the example.
 
     Raises:
-        ProblemError: it fails on the example, or gives none that a kernel can write.
+        ProblemError: it fails on the example, changes its own state, or gives none that a kernel can write.
     """
     try:
-        wanted = module(*_copies(given))
+        with unchanged(module):
+            wanted = module(*_copies(given))
+    except ChangesOwn:
+        raise
     except (Exception, SystemExit) as error:
         # whatever the module's own forward raises
         raise ProblemError(f"forward fails on the example: {named(error)}") from error

@@ -20,6 +20,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from ridgeline.problems.files import as_words
+from ridgeline.problems.live.unchanged import ChangesOwn, unchanged
 from ridgeline.problems.live.users_line import place_in, place_of
 from ridgeline.tools.errors import ProblemError, one_line
 
@@ -155,7 +156,10 @@ def exported(
         # torch prints what it had of a graph that it cannot finish, and logs the traceback of what it raises
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()), _without_torchs_log():
             warnings.simplefilter("ignore")
-            program = torch.export.export(module, tuple(values), strict=False)
+            with unchanged(module):
+                program = torch.export.export(module, tuple(values), strict=False)
+    except ChangesOwn:
+        raise
     except (Exception, SystemExit) as error:
         # torch.export raises some forty unrelated types, and what the module's own forward raises; many are long
         lacking = _lacking(module, len(given)) if isinstance(error, TypeError) and _UNBOUND in str(error) else []
