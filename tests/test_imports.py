@@ -29,12 +29,14 @@ TORCH_FILES = (
         "tools/modelnew/*",
         "problems/live/*",
         "graph/library/winner_module.py",
+        "graph/library/other_model.py",
         "graph/shipping/shipped/*",
     ),
     *REFERENCES,
 )
 """The processes that hold a reference or a torch candidate, what two of them share, a module for the caller's own process
-with what it and a shipped package call a kernel by, and the references themselves."""
+with what compares the caller's model with the reference, what it and a shipped package call a kernel by, and the references
+themselves."""
 
 MCP_FILES = ("graph/mcp/*",)
 """The server, which an extra of the package brings the libraries for."""

@@ -35,20 +35,23 @@ def load(
 ) -> WinnerModule:
     """Return a run's best kernel as a module for inference; blocks while it is built, as it was in the search.
 
-    The kernel is code that a model may have written, and it runs in this process: no sandbox is around it. Read
-    `open_run(run).best_source` first. The module takes the inputs of the reference's `forward` by position or by name, of
-    the types, shapes and strides of the search and of no others, and returns the output, or a tuple of several. Parameters
-    and buffers are those of `model`, an instance of the reference's `Model`: the module holds it, so they move, load and
-    save with it, and the kernel reads their values at each call. There is no gradient, no training mode and no autocast.
+    The kernel is code that a model may have written, and it runs in this process: no sandbox is around it, nor around the
+    run's reference, which runs once where a model is given. Read `open_run(run).best_source` first. The module takes the
+    inputs of the reference's `forward` by position or by name, of the types, shapes and strides of the search and of no
+    others, and returns the output, or a tuple of several. Parameters and buffers are those of `model`, an instance of the
+    reference's `Model`: the module holds it, so they move, load and save with it, and the kernel reads their values at each
+    call. There is no gradient, no training mode and no autocast.
 
     Args:
         run: a run's folder, its name in `runs`, an exported archive, or what `open_run` returned.
-        model: may be left out where the kernel takes no parameters and no buffers.
+        model: may be left out where the kernel takes no parameters and no buffers. On one draw of inputs it must give what
+            the reference gives with its tensors: another number or text in it is refused.
         uncertified: take a winner without a certificate that passed.
         any_cpu: take a winner of another CPU's run.
 
     Raises:
         RunError: the run has no winner, or one that cannot be loaded here; one line says why and what to do.
+        InputError: `model` lacks a parameter or a buffer, or computes something else than the reference.
         DeviceError, SandboxError: nothing can be built on this machine.
     """
     path = run.path if isinstance(run, Run) else checked("run", run)
@@ -60,7 +63,12 @@ def load(
     library = run_blocking(_build(winner))
     from ridgeline.graph.library.winner_module import WinnerModule  # torch, which nothing else here needs
 
-    return WinnerModule(library, winner.target, model)
+    module = WinnerModule(library, winner.target, model)
+    if model is not None:
+        from ridgeline.graph.library.other_model import refuse_other
+
+        refuse_other(winner.target.name, winner.target.reference_source, model, module.device)
+    return module
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

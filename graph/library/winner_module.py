@@ -43,7 +43,7 @@ class WinnerModule(torch.nn.Module):
         self.problem = target.name
         self.model = model
         is_cuda = target.device.kind is DeviceKind.CUDA
-        self._device = torch.device("cuda", target.device.index) if is_cuda else torch.device("cpu")
+        self.device = torch.device("cuda", target.device.index) if is_cuda else torch.device("cpu")
         args = target.description.signature.args
         self._inputs = tuple(a for a in args if a.role is Role.INPUT)
         self._weights = tuple(a for a in args if a.role in (Role.PARAMETER, Role.BUFFER))
@@ -53,7 +53,7 @@ class WinnerModule(torch.nn.Module):
         self._numbers = tuple(a for a in passed if a.kind is ArgKind.SCALAR)
         self._check_weights()
         self.training = False  # the model keeps its own mode; `train()` sets both
-        self._library = _LIBRARIES[target.interface](library, [a.to_json() for a in passed], self._device)
+        self._library = _LIBRARIES[target.interface](library, [a.to_json() for a in passed], self.device)
 
     @torch.no_grad()
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -76,7 +76,7 @@ class WinnerModule(torch.nn.Module):
 
     def extra_repr(self) -> str:
         """Return what `print` shows of the module."""
-        return f"{self.problem}, {len(self._inputs)} inputs, {self._device}"
+        return f"{self.problem}, {len(self._inputs)} inputs, {self.device}"
 
     # -------------------------------------------------------------------------------------------------- what is passed
 
@@ -121,7 +121,7 @@ class WinnerModule(torch.nn.Module):
     def _check_mode(self) -> None:
         if self.training:
             raise InputError(f"{self.problem}: the kernel does what the reference does in eval mode; call eval() first")
-        if torch.is_autocast_enabled(self._device.type):
+        if torch.is_autocast_enabled(self.device.type):
             raise InputError(f"{self.problem}: the kernel does what the reference does without autocast; leave it off")
 
     def _check_number(self, arg: ArgSpec, name: str, value: Any) -> None:
@@ -136,11 +136,11 @@ class WinnerModule(torch.nn.Module):
     def _check(self, arg: ArgSpec, value: Any) -> None:
         """Refuse a tensor that the kernel, which checks nothing, was not made for."""
         name = arg.source or arg.name
-        wanted = f"{arg.dtype} {arg.shape} on {self._device}"
+        wanted = f"{arg.dtype} {arg.shape} on {self.device}"
         if not isinstance(value, torch.Tensor):
             raise InputError(f"{self.problem}: {name} must be a tensor, {wanted}, got {type(value).__name__}")
         is_same = value.dtype is getattr(torch, arg.dtype) and tuple(value.shape) == arg.shape
-        if not is_same or value.device != self._device or value.layout is not torch.strided:
+        if not is_same or value.device != self.device or value.layout is not torch.strided:
             got = f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)} on {value.device}"
             raise InputError(f"{self.problem}: {name} must be {wanted}, got {got}")
         steps = [(n, given, want) for n, given, want in zip(arg.shape, value.stride(), arg.strides, strict=True)]

@@ -25,7 +25,7 @@ from ridgeline.problems.live.program import (
     named,
 )
 from ridgeline.problems.live.reference_text import is_same_problem, reference_text
-from ridgeline.problems.live.results import result_tensors
+from ridgeline.problems.live.results import is_close, result_tensors
 from ridgeline.problems.live.unchanged import ChangesOwn, unchanged
 from ridgeline.problems.new import REFERENCE_NAME, own_tolerance, publish
 from ridgeline.problems.spec import FILE_NAME, ProblemSpec, load_problem, parse_problem
@@ -35,9 +35,6 @@ Module: TypeAlias = torch.nn.Module
 """For annotations where torch is not imported."""
 
 _WHERE = "ProblemSpec.from_module"
-_RTOL = {torch.float16: 1e-2, torch.bfloat16: 5e-2}
-"""Of the largest element; the same operations give the same bits nearly always."""
-_LEAST_RTOL = 1e-4
 
 
 def problem_of_module(module: object, example: object, keys: Mapping[str, Any], folder: object) -> ProblemSpec:
@@ -182,7 +179,7 @@ def _checked(
     if [_form(value) for value in drawn] != [_form(a.value) for a in given]:
         raise NotExportable("the reference draws inputs of other shapes or types than the example's")
     outputs = [t for t in _pytree.tree_leaves(got) if isinstance(t, torch.Tensor)]
-    if len(outputs) != len(expected) or not all(map(_is_close, outputs, expected)):
+    if len(outputs) != len(expected) or not all(map(is_close, outputs, expected)):
         raise NotExportable(
             "the exported program gives another result than the module: a result may not depend on chance or on calls"
         )
@@ -198,17 +195,6 @@ def _form(value: Any) -> tuple[Any, ...]:
 def _copies(given: Sequence[Argument]) -> tuple[Any, ...]:
     """Return the arguments, with tensors that `forward` may write."""
     return tuple(a.value.clone() if isinstance(a.value, torch.Tensor) else a.value for a in given)
-
-
-def _is_close(got: torch.Tensor, wanted: torch.Tensor) -> bool:
-    if got.shape != wanted.shape or got.dtype is not wanted.dtype:
-        return False
-    if not got.is_floating_point() or not got.numel():
-        return torch.equal(got, wanted)
-    one, two = got.double(), wanted.double()
-    finite = two[torch.isfinite(two)].abs()
-    size = float(finite.max()) if finite.numel() else 0.0
-    return torch.allclose(one, two, rtol=0, atol=_RTOL.get(got.dtype, _LEAST_RTOL) * size, equal_nan=True)
 
 
 def _tolerance(module: torch.nn.Module, given: Sequence[Argument], outputs: Sequence[torch.Tensor]) -> str:

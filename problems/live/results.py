@@ -1,4 +1,4 @@
-"""The result of a live module, refused where the judge would refuse it of a reference, in the judge's words."""
+"""The result of a live module: refused where the judge would refuse it of a reference, in its words; compared with another."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from ridgeline.problems.files import as_words
 from ridgeline.problems.live.program import DTYPES, dtype_name
 from ridgeline.problems.result_parts import is_constant, refused_part
 from ridgeline.tools.errors import ProblemError
+
+_RTOL = {torch.float16: 1e-2, torch.bfloat16: 5e-2}
+"""Of the largest element; the same operations give the same bits nearly always."""
+_LEAST_RTOL = 1e-4
 
 
 def result_tensors(result: Any) -> list[torch.Tensor]:
@@ -40,3 +44,15 @@ def _strangeness(tensor: torch.Tensor) -> str:
     if tensor.is_nested or tensor.layout is not torch.strided:
         return "a nested tensor" if tensor.is_nested else str(tensor.layout).removeprefix("torch.").removeprefix("_")
     return "" if tensor.dtype in DTYPES else dtype_name(tensor.dtype)
+
+
+def is_close(got: torch.Tensor, wanted: torch.Tensor) -> bool:
+    """Say whether two results are of the same operations on the same values."""
+    if got.shape != wanted.shape or got.dtype is not wanted.dtype:
+        return False
+    if not got.is_floating_point() or not got.numel():
+        return torch.equal(got, wanted)
+    one, two = got.double(), wanted.double()
+    finite = two[torch.isfinite(two)].abs()
+    size = float(finite.max()) if finite.numel() else 0.0
+    return torch.allclose(one, two, rtol=0, atol=_RTOL.get(got.dtype, _LEAST_RTOL) * size, equal_nan=True)
