@@ -22,7 +22,8 @@ class WinnerUse:
     is_certified: bool
     entry: str  # what is called
     has_workspace: bool  # `entry` takes a pointer to scratch memory
-    is_loadable: bool  # by ridgeline.load, which takes no file with ModelNew
+    is_loadable: bool  # by ridgeline.load, which takes no file with ModelNew and no reference that writes an input
+    written_input: str  # of the reference, of which there is no package then
     has_init_inputs: bool  # in the reference, which may leave get_init_inputs out
     flags: str  # of its build, as far as the archive keeps them
     arguments: tuple[tuple[str, str, str], ...]  # name, role, what is passed
@@ -52,7 +53,8 @@ def winner_use(archive: Archive, best: Best | None) -> WinnerUse | None:
         is_certified=is_certified,
         entry=_ENTRIES[interface],
         has_workspace=interface is Interface.C,
-        is_loadable=interface is not Interface.MODULE,
+        is_loadable=interface is not Interface.MODULE and not description.signature.written_input,
+        written_input=description.signature.written_input,
         has_init_inputs=has_init_inputs(archive.run().reference_source),
         flags=" ".join(used.flags if used else ()),
         arguments=tuple((arg.name, arg.role.value, _passed(arg)) for arg in taken),

@@ -99,6 +99,7 @@ def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[st
         source_path=result.best_source_path,
         chosen=result.chosen,
         measured_again=result.measured_again,
+        written_input=result.written_input,
         failures=result.uncertified,
         replay=report.get("replay"),
     )
@@ -205,14 +206,16 @@ def winner_lines(
     source_path: Path | None,
     chosen: str = "",
     measured_again: str = "",
+    written_input: str = "",
     failures: Mapping[str, str] | None = None,
     replay: Mapping[str, Any] | None = None,
     is_certifying: bool = False,
 ) -> list[str]:
     """Return the lines on a run's best kernel: its speedups, why it is not certified, and where its files lie.
 
-    `chosen` says over which kernel it was chosen, `measured_again` how far its certificate is from the search; `failures`
-    are of the kernels whose certification was tried, `replay` is result.json's. `is_certifying`: the rounds are over.
+    `chosen` says over which kernel it was chosen, `measured_again` how far its certificate is from the search; `written_input`
+    is what its reference writes, `failures` are of the kernels whose certification was tried, `replay` is result.json's.
+    `is_certifying`: the rounds are over.
     """
     failed = failures or {}
     others = others_tried(best.id if best else None, failed)
@@ -237,7 +240,9 @@ def winner_lines(
     if (proof := run_dir / "certificate.md").exists():
         lines.append(f"what that rests on: {proof}")
     lines.append(f"how to call it: {HOW_TO_CALL} in Ridgeline's repository")
-    if certified:
+    if certified and written_input:
+        lines.append(f"as a package: none, since its reference writes its input {written_input}")
+    elif certified:
         lines.append(f"as a package: ridgeline ship {shlex.quote(str(run_dir))} --out DIR")
     return [lines[0], *(f"{' ' * 9}{line}" for line in lines[1:])]
 

@@ -121,13 +121,15 @@ def _check_device(path: Path, *, made_on: Device, here: Device, how: str) -> Non
 
 def _check_signature(problem: str, signature: Signature) -> None:
     """Refuse what the module could not pass on as the reference's `forward` takes and gives it."""
+    if signature.written_input:
+        raise RunError(f"{problem}: its reference writes its input {signature.written_input}; {BY_HAND}")
     for arg in signature.args:
         if arg.role is Role.INPUT and arg.source != arg.name and "[" in arg.source:
             raise RunError(
                 f"{problem}: the input {arg.source} lies in a list or a dict, which load does not take; {BY_HAND}"
             )
-        if arg.role is Role.OUTPUT and (arg.kind is not ArgKind.TENSOR or arg.name.endswith("_after")):
-            raise RunError(f"{problem}: its reference writes an input or returns no tensors alone; {BY_HAND}")
+        if arg.role is Role.OUTPUT and arg.kind is not ArgKind.TENSOR:
+            raise RunError(f"{problem}: its reference returns more than tensors; {BY_HAND}")
 
 
 async def _build(winner: _Loadable) -> Path:

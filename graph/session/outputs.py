@@ -42,6 +42,7 @@ class SearchResult:
     uncertified: Mapping[str, str] = field(default_factory=dict)  # kernels whose certificate failed: why, by id
     chosen: str = ""  # why another kernel, whose own timing ranks first, is not the best one
     measured_again: str = ""  # both figures, where the certificate's is outside of the search's interval
+    written_input: str = ""  # of the reference, of which no package can be made then
     reason: str = ""  # the stop rule that ended it, in words
     certificate_ms: Mapping[str, float | None] = field(
         default_factory=dict
@@ -64,7 +65,7 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
     write_use_kernel(run_dir, archive)
     best = BestKernel.read(report)
     best_id = best.id if best else None
-    journal = Journal(archive)
+    journal, described = Journal(archive), archive.description()
     calls, certificate = journal.totals(), archive.certificate()
     of_best = certificate_of(archive, best_id) if best_id else None
     return SearchResult(
@@ -78,6 +79,7 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
         uncertified=failures_of(certificate),
         chosen=chosen_words(archive, best_id),
         measured_again=measured_again_words(archive, best_id),
+        written_input=described.signature.written_input if described else "",
         reason=archive.run().stop_reason or "",
         certificate_ms={entry.name: entry.median_ms for entry in of_best.baselines} if of_best else {},
         rounds=int(report.get("rounds", 0)),

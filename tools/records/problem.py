@@ -68,6 +68,10 @@ class ArgSpec(Record):
         return math.prod(stored) * element_bytes(self.dtype)
 
 
+WRITTEN = "_after"
+"""The end of the name of an output that is what becomes of an input."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature(Record):
     """The arguments of `run` in order: inputs, then parameters and buffers by name, then outputs."""
@@ -82,6 +86,12 @@ class Signature(Record):
     def given_scalars(self) -> tuple[float | int | bool, ...]:
         """Return the values that scalars usually have, in order."""
         return tuple(a.value for a in self.args if a.value is not None)
+
+    @property
+    def written_input(self) -> str:
+        """Return the name of an input that `forward` writes without returning it, "" where there is none."""
+        after = [a.name for a in self.with_role(Role.OUTPUT) if a.name.endswith(WRITTEN)]
+        return after[0].removesuffix(WRITTEN) if after else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

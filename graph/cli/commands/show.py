@@ -84,9 +84,11 @@ def execute(args: argparse.Namespace) -> int:
         shown = _shown(archive, run)
         best_id = shown["best"]["id"] if shown["best"] else None
         record, baselines, certificate = archive.run(), archive.baselines(), archive.certificate()
+        described = archive.description()
         why: dict[str, Any] = {
             "chosen": chosen_words(archive, best_id),
             "measured_again": measured_again_words(archive, best_id),
+            "written_input": described.signature.written_input if described else "",
             "is_certifying": bool(record.stop_reason),
         }
         of_best = certificate_of(archive, best_id) if best_id else None

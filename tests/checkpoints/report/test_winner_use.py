@@ -79,6 +79,18 @@ def test_each_interface_is_called_by_its_own_entry_with_what_that_takes(
     assert (use.has_workspace, use.is_loadable) == (interface is Interface.C, interface is not Interface.MODULE)
 
 
+def test_what_neither_ship_nor_load_takes_is_advised_of_neither(filled: Archive) -> None:
+    x, out = make_description().signature.args
+    after = dataclasses.replace(out, name="x_after")
+    filled.save_description(dataclasses.replace(make_description(), signature=Signature(args=(x, out, after))))
+    assert commands(filled) == ["python use_kernel.py", "-O3 -march=native"]
+    (section,) = page_of(filled).find("section", id="use")
+    assert (
+        "There is no package of it, and ridgeline.load does not take it: its reference writes its input x"
+        in section.text
+    )
+
+
 def test_arguments_stand_in_order_and_strides_where_they_are_not_contiguous(filled: Archive) -> None:
     turned = ArgSpec(name="w", role=Role.PARAMETER, shape=(4, 8), strides=(1, 4))
     args = make_description().signature.args

@@ -48,6 +48,7 @@ def end_of(
     certified: bool = True,
     history: Any = (),
     failed: Sequence[str] = (),
+    written_input: str = "",
     **best: Any,
 ) -> list[str]:
     """Return the last lines of a run whose kernel is `BEST` but for `best`."""
@@ -62,6 +63,7 @@ def end_of(
         speedup=2.0,
         certified=certified,
         failed=failed,
+        written_input=written_input,
         report={"best": BEST | best, "history": history},
     )
     return closing_lines(result)
@@ -75,6 +77,9 @@ def test_end_with_a_winner_says_its_figures_and_how_to_call_it(tmp_path: Path) -
         number for number, line in enumerate(lines) if "docs/use-the-kernel.md" in line
     )
     assert f"         as a package: ridgeline ship {tmp_path} --out DIR" in lines
+    lines = end_of(tmp_path, written_input="state")
+    assert "         as a package: none, since its reference writes its input state" in lines
+    assert "ridgeline ship" not in "".join(lines)
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,7 @@ def test_what_cannot_be_loaded_says_so_before_anything_is_built(tmp_path: Path) 
     for name, run, said in [
         ("module", {"interface": "module"}, "interface module: load takes no file with ModelNew; ridgeline ship makes"),
         ("nested", {"signature": Signature(args=(nested, OUT))}, r"the input xs\[0\] lies in a list or a dict"),
-        ("written", {"signature": Signature(args=(X, OUT, after))}, "writes an input"),
+        ("written", {"signature": Signature(args=(X, OUT, after))}, "its reference writes its input x; docs"),
     ]:
         folder: Any = write_run(tmp_path / name, **run)  # type: ignore[arg-type]
         with pytest.raises(RunError, match=said):

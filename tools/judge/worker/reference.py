@@ -53,7 +53,7 @@ from ridgeline.tools.judge.worker.user_code import (
 from ridgeline.tools.modelnew.file import PUBLIC_SEED
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.module_contract import CallForm, ModuleContract
-from ridgeline.tools.records.problem import ArgSpec, Signature
+from ridgeline.tools.records.problem import WRITTEN, ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 T = TypeVar("T")
@@ -143,7 +143,7 @@ class Reference:
 
     def _describe_outputs(self, outputs: Tensors, taken: set[str], specs: Sequence[ArgSpec]) -> list[ArgSpec]:
         given = [s.name for s in specs if s.role is Role.INPUT and s.kind is ArgKind.TENSOR]
-        written = [f"{given[i]}_after" for i in self._written.appended]
+        written = [f"{given[i]}{WRITTEN}" for i in self._written.appended]
         n = len(outputs) - len(written)
         names = [*(["out"] if n == 1 else [f"out_{i}" for i in range(n)]), *written]
         places = [place for place, part in placed_parts(self._result) if isinstance(part, torch.Tensor)]
