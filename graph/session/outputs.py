@@ -28,7 +28,7 @@ class SearchResult:
     state: RunState  # its search's outcome, or stopped, or waiting
     rounds: int
     best_id: str | None
-    best_source: str | None
+    best_source: str | None = field(repr=False)
     best_source_path: Path | None
     speedup: float | None  # eager / best
     certified: bool
@@ -47,7 +47,7 @@ class SearchResult:
     certificate_ms: Mapping[str, float | None] = field(
         default_factory=dict
     )  # PyTorch's times of the best one's certificate
-    report: dict[str, Any]  # the content of result.json
+    report: dict[str, Any] = field(repr=False)  # the content of result.json
 
     @property
     def best(self) -> BestKernel | None:

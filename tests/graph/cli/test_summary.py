@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -264,6 +265,12 @@ def out_of_budget(run_dir: Path, *, certified: bool = False, used: dict[str, flo
         certified=certified,
         report=used or {},
     )
+
+
+def test_a_result_is_printed_without_the_source_and_the_report(tmp_path: Path) -> None:
+    result = replace(out_of_budget(tmp_path, used={"tokens": 123_456}), best_source="void run() {}")
+    assert "state='budget'" in repr(result)
+    assert not any(words in repr(result) for words in ("void run", "123456"))
 
 
 def words_before(run_dir: Path) -> int:
