@@ -37,6 +37,18 @@ def test_a_reference_without_get_init_inputs_is_run_beside_its_winner(tmp_path: 
     assert done.returncode == 0, done.stderr + done.stdout
 
 
+def test_help_says_what_the_script_does_and_runs_nothing(tmp_path: Path) -> None:
+    script = write_run(tmp_path / "run") / "use_kernel.py"
+    done = subprocess.run([sys.executable, str(script), "--help"], env=without_python(), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "against its reference" in done.stdout and "--any-cpu" in done.stdout and "relative error" not in done.stdout
+    assert not (script.parent / "libbest.so").exists()
+    done = subprocess.run(
+        [sys.executable, str(script), "--anycpu"], env=without_python(), capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "unrecognized arguments: --anycpu" in done.stderr
+
+
 @pytest.mark.thorough
 def test_on_another_cpu_the_script_runs_only_where_that_is_said(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
