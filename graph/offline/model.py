@@ -47,6 +47,11 @@ FAMILIES: Mapping[str, Mapping[DeviceKind, Callable[[Subject], Composer]]] = {
 
 _OPERATION = re.compile(r"\baten\.(\w+)(?:\.\w+)?")
 """An operation as PyTorch's graphs name it; a person calls `aten.sort.default` sort."""
+_INTERNAL = (
+    (re.compile(r"_?native_(batch|group|layer)_norm(_legit\w*)?"), r"\1_norm"),
+    (re.compile(r"_scaled_dot_product_\w*attention\w*"), "scaled_dot_product_attention"),
+)
+"""What PyTorch makes of an operation for a mode or a device, and the name that people call it by."""
 
 
 class OfflineModel:
@@ -109,7 +114,10 @@ def composer_for(subject: Subject) -> Composer:
             refusals[family] = outside
     near = {family: why for family, why in refusals.items() if not isinstance(why, NotOfFamily)} or refusals
     near = {family: why for family, why in near.items() if not _is_of_another(why)} or near
-    raise _uncovered(subject.problem_name, "; ".join(f"{_as_said(why)} ({family})" for family, why in near.items()))
+    families: dict[str, list[str]] = {}
+    for family, why in near.items():
+        families.setdefault(_as_said(why), []).append(family)
+    raise _uncovered(subject.problem_name, "; ".join(f"{why} ({', '.join(of)})" for why, of in families.items()))
 
 
 def _is_of_another(why: NotCovered) -> bool:
@@ -119,7 +127,14 @@ def _is_of_another(why: NotCovered) -> bool:
 
 
 def _as_said(why: NotCovered) -> str:
-    return _OPERATION.sub(r"the operation \1", str(why))
+    return _OPERATION.sub(lambda found: f"the operation {_public_name(found[1])}", str(why))
+
+
+def _public_name(operation: str) -> str:
+    for internal, public in _INTERNAL:
+        if internal.fullmatch(operation):
+            return internal.sub(public, operation)
+    return operation
 
 
 def refuse_interface(problem_name: str, interface: Interface) -> UncoveredError | None:

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import itertools
+import json
 
 import pytest
 from tests.graph.offline.subjects import BASELINES, CPU, HOPPER, subject_of
@@ -193,6 +194,23 @@ def test_refusal_names_what_a_family_lacks_and_not_that_another_one_is_named_for
         propose(references["top"])
     with pytest.raises(ModelError, match=r"not covered: a convolution of 2 groups \(convolution\)\."):
         propose(convolutions["grouped"])
+
+
+@pytest.mark.parametrize(
+    ("internal", "public"),
+    [
+        ("_native_batch_norm_legit_no_training", "batch_norm"),
+        ("native_group_norm", "group_norm"),
+        ("_scaled_dot_product_flash_attention_for_cpu", "scaled_dot_product_attention"),
+    ],
+)
+def test_refusal_names_an_operation_once_and_as_people_call_it(convolutions, internal, public):
+    text = json.dumps(convolutions["square"].description.reference_graph)
+    assert "aten.relu.default" in text
+    graph = json.loads(text.replace("aten.relu.default", f"aten.{internal}.default"))
+    described = dataclasses.replace(convolutions["square"].description, reference_graph=graph)
+    with pytest.raises(ModelError, match=rf"not covered: the operation {public} \(row-wise, convolution\)\. Two other"):
+        propose(dataclasses.replace(convolutions["square"], description=described))
 
 
 @pytest.mark.parametrize("device", [CPU, HOPPER])
