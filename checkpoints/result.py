@@ -142,6 +142,7 @@ def build_result(archive: Archive) -> dict[str, Any]:
             "cpu_seconds": costs["cpu_s"],
             "gpu_seconds": costs["gpu_s"],
             "wall_s": run.wall_s,
+            "finding_s": run.wall_s if run.finding_s is None else run.finding_s,
             "without": list((run.settings or {}).get("without", ())),
             "replay": dict(run.replay) if run.replay else None,
             "history": rounds,
@@ -278,7 +279,9 @@ def _precision(evaluation: Evaluation) -> str | None:
 def show_run(archive: Archive) -> dict[str, Any]:
     """Return the content of `ridgeline show --json`: rounds, ideas with outcome, lineage of the best, cost."""
     result, run = build_result(archive), archive.run()
-    costs = {k: result[k] for k in ("tokens", "repair_share", "usd", "cpu_seconds", "gpu_seconds", "wall_s")}
+    costs = {
+        k: result[k] for k in ("tokens", "repair_share", "usd", "cpu_seconds", "gpu_seconds", "wall_s", "finding_s")
+    }
     best = result["best"]
     shown: dict[str, Any] = finite(
         {

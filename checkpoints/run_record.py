@@ -62,6 +62,7 @@ class RunRecord(Record):
     rounds_outcome: SearchOutcome | None = None  # of the rounds alone, also where no kernel was certified then
     rounds_reason: str | None = None  # that of the same stop
     wall_s: float | None = None  # over all sessions
+    finding_s: float | None = None  # the part that a budget counts; an older archive has none
     bank_read: bool | None = None
     facts: tuple[DeviceFact, ...] | None = None  # the device's table that models are shown
     blocks: tuple[BuildingBlock, ...] | None = None  # kernels of other operations that ideation is shown

@@ -53,6 +53,8 @@ NODES: dict[str, Node[SearchState]] = {
     "tune": tune,
     "certify": certify,
 }
+BESIDE = ("baseline", "certify")
+"""The nodes before the search looks for kernels and after it: a budget's limit on time does not count theirs."""
 AGAIN: dict[str, dict[str, str]] = {"ideate": {"route": Route.IDEATE_AGAIN.value}, "write": {"stage": "write"}}
 """The update with which a node that asks models follows itself: LangGraph gives a host's value to one run of a node."""
 
@@ -124,7 +126,7 @@ def _bound(name: str, node: Node[S], config: GraphConfig) -> Any:
         context.notes.keep_to_thread(thread_of(runtime), context.archive.path.parent)
         if context.go_on is not None:
             await run_whole(context.go_on)
-        with context.working.node():
+        with context.working.node(finds=name not in BESIDE):
             try:
                 return _then(name, state, await node(state, context))
             except ReplyPending as pending:

@@ -82,7 +82,9 @@ class Budget(Section):
 
     usd: Positive | None = Field(default=None, description="US dollars of model calls.")
     tokens: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Input and output tokens together.")
-    wall_s: Positive | None = Field(default=None, description="Seconds on the clock.")
+    wall_s: Positive | None = Field(
+        default=None, description="Seconds on the clock, from the first ideas to the last round."
+    )
     gpu_s: Positive | None = Field(default=None, description="Seconds of GPU time.")
 
 

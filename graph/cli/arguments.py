@@ -215,7 +215,9 @@ def _add_budget(
         metavar="N" if is_suite else "N|RUN",
         help="stop after N input + output tokens" + ("" if is_suite else "; RUN: as many as that run used"),
     )
-    budget.add_argument("--max-wall-s", type=amount, metavar="S", help="seconds on the clock for finding kernels")
+    budget.add_argument(
+        "--max-wall-s", type=amount, metavar="S", help="seconds for finding kernels, from the first ideas on"
+    )
     budget.add_argument("--max-gpu-s", type=amount, metavar="S", help="seconds of GPU time")
 
 

@@ -145,7 +145,7 @@ def larger_limits(budget: Budget, report: Mapping[str, Any]) -> str:
     )
 
 
-_USED = {"usd": "usd", "tokens": "tokens", "wall_s": "wall_s", "gpu_s": "gpu_seconds"}
+_USED = {"usd": "usd", "tokens": "tokens", "wall_s": "finding_s", "gpu_s": "gpu_seconds"}
 """What result.json calls the use of each limit of a budget."""
 
 

@@ -78,7 +78,7 @@ class Allowance:
     def __init__(
         self, journal: Journal, budget: Budget, *, wall_used_s: Callable[[], float], awaits_batches: Callable[[], bool]
     ) -> None:
-        """Take what says what the search has used of its time over all its sessions, and whether it looks for a batch.
+        """Take what says how long the search has looked for kernels over all its sessions, and whether it looks for a batch.
 
         A batch that this session looks for may end, and leave room.
         """
@@ -122,7 +122,7 @@ class Allowance:
 
     def _late(self) -> OutOfBudget:
         limit = in_words("wall_s", self._budget.wall_s or 0.0)
-        return self.end(f"the {limit} of the budget's wall_s are used: no model is waited for any longer")
+        return self.end(f"the {limit} of the budget's wall_s are used: no idea or kernel is waited for any longer")
 
     @contextlib.asynccontextmanager
     async def reserved(self, model_name: str, tariff: Tariff, purpose: CallKind, prompt: str) -> AsyncIterator[None]:

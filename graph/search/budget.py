@@ -22,6 +22,7 @@ class Consumption:
     usd: float
     tokens: int
     wall_s: float
+    finding_s: float  # the part of wall_s that a budget counts
     gpu_s: float
     unpriced_calls: int = 0  # calls whose price is unknown: their cost counts as nothing
 
@@ -60,6 +61,7 @@ def _spent(context: SearchContext) -> Consumption:
         usd=calls.usd,
         tokens=calls.tokens,
         wall_s=context.wall_s,
+        finding_s=context.finding_s,
         unpriced_calls=calls.unpriced,
         gpu_s=float(ledger.get("gpu_s", 0.0)),
     )
@@ -67,13 +69,13 @@ def _spent(context: SearchContext) -> Consumption:
 
 def exhausted(budget: Budget, used: Consumption) -> str:
     """Return the first budget that is used up, in words; "" while there is room in all."""
-    for name in _LIMITS:
+    for name, counted in _COUNTED.items():
         limit = getattr(budget, name)
-        amount = getattr(used, name)
+        amount = getattr(used, counted)
         if limit is not None and amount >= limit:
             return used_words(name, amount, limit)
     return ""
 
 
-_LIMITS = ("usd", "tokens", "wall_s", "gpu_s")
-"""A budget's limits, in the order in which they are looked at."""
+_COUNTED = {"usd": "usd", "tokens": "tokens", "wall_s": "finding_s", "gpu_s": "gpu_s"}
+"""What counts against each limit of a budget, in the order in which they are looked at."""

@@ -99,7 +99,7 @@ class SearchContext:
         self.allowance = Allowance(
             self.journal,
             self.budget,
-            wall_used_s=lambda: self.wall_s,
+            wall_used_s=lambda: self.finding_s,
             awaits_batches=lambda: self.later.awaits_batches,
         )
         self.later = LaterReplies(
@@ -122,6 +122,11 @@ class SearchContext:
     def wall_s(self) -> float:
         """Return the seconds that the search took so far, without those in which it only waited for a mailbox."""
         return self.working.all_s - self.later.waited_s
+
+    @property
+    def finding_s(self) -> float:
+        """Return the part of `wall_s` that a budget counts: from the first ideas to the end of the rounds."""
+        return self.working.finding_s - self.later.waited_s
 
     @property
     def described(self) -> DescribedTarget:

@@ -10,6 +10,7 @@ from ridgeline.checkpoints.run_record import RunRecord, path_text
 from ridgeline.checkpoints.runs.folders import check_graph_version
 from ridgeline.checkpoints.runs.vacant import holds_a_search
 from ridgeline.graph.models.allowance import in_words
+from ridgeline.graph.search.running.working_time import WorkingTime
 from ridgeline.graph.session.resume import source_sha256
 from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.tools.errors import DeviceError
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 logger = logger_of(__name__)
 
 
-def begin(archive: Archive, search: ResolvedSearch) -> float:
-    """Store a new search, or what a resumed one may use now; return the seconds of its earlier sessions.
+def begin(archive: Archive, search: ResolvedSearch) -> WorkingTime:
+    """Store a new search, or what a resumed one may use now; return its clock, with the seconds of its earlier sessions.
 
     The state of a resumed one stays until it goes on: it may have nothing to do.
 
@@ -37,11 +38,12 @@ def begin(archive: Archive, search: ResolvedSearch) -> float:
     stored = archive.run()
     if not stored.has_begun:
         archive.save_run(_record(search))
-        return 0.0
+        return WorkingTime()
     if not search.has_begun:
         raise holds_a_search(search.run_dir)
     archive.save_run(RunRecord(ended_by="", budget=search.budget.model_dump()))
-    return stored.wall_s or 0.0
+    before_s = stored.wall_s or 0.0
+    return WorkingTime(before_s=before_s, finding_before_s=before_s if stored.finding_s is None else stored.finding_s)
 
 
 def tell_unpriced(models: ModelPool, on_event: OnEvent) -> None:
@@ -57,8 +59,9 @@ def tell_beyond(search: ResolvedSearch, on_event: OnEvent) -> None:
     if search.budget.wall_s is None or search.replays_times:
         return
     said = (
-        f"the budget's wall_s ({in_words('wall_s', search.budget.wall_s)}) is for finding kernels: what is under way then, "
-        "PyTorch's compiled configurations and the certificate come on top, which takes minutes; a stop ends them, resumably"
+        f"the budget's wall_s ({in_words('wall_s', search.budget.wall_s)}) is for finding kernels, from the first ideas on: "
+        "eager PyTorch's time before, and what is under way then, PyTorch's compiled configurations and the certificate "
+        "come on top, which takes minutes; a stop ends them, resumably"
     )
     logger.info("%s", said)
     on_event({"event": "note", "message": said})
@@ -83,6 +86,7 @@ def _record(search: ResolvedSearch) -> RunRecord:
         state=RunState.RUNNING,
         started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         wall_s=0.0,
+        finding_s=0.0,
     )
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import OnEvent
+    from ridgeline.graph.search.running.working_time import WorkingTime
     from ridgeline.graph.session.options import ResolvedSearch
 
 logger = logger_of(__name__)
@@ -56,11 +57,11 @@ class SessionRecord:
         default_factory=threading.Lock
     )  # of a host's nodes, which begin side by side
 
-    def begin(self) -> float:
-        """Store a new search, which runs then, or a resumed one's request; return the seconds of its earlier sessions."""
-        wall_before_s = begin(self.archive, self.search)
+    def begin(self) -> WorkingTime:
+        """Store a new search, which runs then, or a resumed one's request; return the search's clock."""
+        working = begin(self.archive, self.search)
         self._stage = _Stage.BEGUN if self.search.has_begun else _Stage.RUNNING
-        return wall_before_s
+        return working
 
     def go_on(self) -> None:
         """Store that the search runs, unless it does: a resumed one, or one that its host extends after its end."""
@@ -74,7 +75,7 @@ class SessionRecord:
 
     def end(self, state: RunState) -> SearchResult:
         """Write the run's files, then store how the search ended: until they exist, it can be resumed."""
-        self.archive.save_run(self._with_finds(RunRecord(wall_s=self._wall_s)))
+        self.archive.save_run(self._with_finds(self._timed(RunRecord())))
         result = write_result(self.archive.path.parent, self.archive, state)
         self.archive.save_run(RunRecord(state=state))
         self._stage = _Stage.ENDED
@@ -91,7 +92,7 @@ class SessionRecord:
             return
         was_running, self._stage = self._stage is _Stage.RUNNING, _Stage.ENDED
         was_killed = self.search.begun.state is RunState.RUNNING
-        left = replace(left, state=left.state if was_running else None, wall_s=self._wall_s)
+        left = self._timed(replace(left, state=left.state if was_running else None))
         with _logged("what the archive would tell of the session is not stored"):  # it may be what is damaged
             left = self._with_finds(left)
         with _logged("how the session ended is not stored"):
@@ -100,9 +101,11 @@ class SessionRecord:
             with _logged("the report keeps what it said before the search ended"):
                 end_report(self.archive.path.parent, self.archive)
 
-    @property
-    def _wall_s(self) -> float | None:
-        return self.context.wall_s if self.context else None
+    def _timed(self, record: RunRecord) -> RunRecord:
+        """Return `record` with the seconds so far; as it is where the session has no context yet."""
+        if self.context is None:
+            return record
+        return replace(record, wall_s=self.context.wall_s, finding_s=self.context.finding_s)
 
     def _with_finds(self, record: RunRecord) -> RunRecord:
         """Return `record` with the tier of isolation and how a replay's questions were answered, as the archive tells it."""

@@ -144,7 +144,6 @@ async def _open_locked(
     from ridgeline.graph.search.context import SearchContext, stored_target
     from ridgeline.graph.search.judging.compiled import end_compiled
     from ridgeline.graph.search.recorded_decisions import decisions_of
-    from ridgeline.graph.search.running.working_time import WorkingTime
 
     async with contextlib.AsyncExitStack() as stack:
         is_local = engine is None and not search.replays_times and not search.away
@@ -154,7 +153,7 @@ async def _open_locked(
         if search.replay is not None:
             await run_whole(search.replay.hand_over, search.run_dir, archive, resumes=search.has_begun)
         async with recorded(archive, search, on_event) as record:
-            wall_before_s = await run_whole(record.begin)
+            working = await run_whole(record.begin)
             models = ModelPool(search.models)
             is_hosts = ended_by is EndedBy.HOST
             context = record.context = SearchContext(
@@ -170,7 +169,7 @@ async def _open_locked(
                 budget=search.budget,
                 bank=await run_whole(_open_bank, search, stack),
                 rng_seed=search.rng_seed,
-                working=WorkingTime(before_s=wall_before_s),
+                working=working,
                 waiting=Waiting(
                     is_deferred=interrupts,
                     is_parking=search.park and not is_hosts,

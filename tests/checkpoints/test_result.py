@@ -42,7 +42,8 @@ EVALUATE_FIELDS = (
 )  # fmt: skip
 RESULT_FIELDS = (
     "problem", "device", "versions", "state", "rounds", "candidates", "tuned", "best", "baselines", "floor_ms",
-    "tokens", "repair_share", "largest_stage", "usd", "unpriced_calls", "cpu_seconds", "gpu_seconds", "wall_s", "history",
+    "tokens", "repair_share", "largest_stage", "usd", "unpriced_calls", "cpu_seconds", "gpu_seconds", "wall_s",
+    "finding_s", "history",
     "schema_version", "without", "replay",
 )  # fmt: skip
 BEST_FIELDS = (

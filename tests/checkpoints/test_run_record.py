@@ -25,7 +25,7 @@ def _whole(story: SimpleNamespace) -> RunRecord:
         settings={"rounds": 3}, strategy="branch", rng_seed=0, models=("offline", "openai:o3"), reference_source="x",
         reference_source_sha256="ab", versions={"compiler": "g++"}, graph_version=1, started_at="2026-01-01T00:00:00Z",
         budget={"usd": None, "tokens": 7}, state="finished", ended_by="the disk is full", max_rounds=3,
-        rounds_outcome="finished", rounds_reason="3 rounds done", stop_reason="3 rounds done", wall_s=0.0,
+        rounds_outcome="finished", rounds_reason="3 rounds done", stop_reason="3 rounds done", wall_s=0.0, finding_s=0.0,
         bank_read=False, sandbox_tier="A",
         replay={"run": "softmax-1"}, facts=(DeviceFact(name="L2 cache", value="2 MiB a core"),),
         blocks=(BuildingBlock(name="gemm.cu", words="a matmul", language="cu", source="int gemm;"),),

@@ -117,7 +117,7 @@ def _save_record(
     record = _record(context.archive, round_, elites, best, used)
     context.archive.save_round(record)
     # stored here so that a killed search forgets the time of one round at most
-    context.archive.save_run(RunRecord(wall_s=used.wall_s))
+    context.archive.save_run(RunRecord(wall_s=used.wall_s, finding_s=used.finding_s))
     return record
 
 

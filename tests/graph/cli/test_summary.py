@@ -232,8 +232,8 @@ def test_round_says_whether_no_kernel_was_right_or_none_was_judged() -> None:
 @pytest.mark.parametrize(
     ("limits", "used", "told"),
     [
-        ({"wall_s": 60}, {"wall_s": 604.2}, " --max-wall-s 670"),
-        ({"wall_s": 60, "usd": 5}, {"wall_s": 61, "usd": 1.0}, " --max-wall-s 130"),
+        ({"wall_s": 60}, {"wall_s": 1037.0, "finding_s": 61.2}, " --max-wall-s 130"),
+        ({"wall_s": 60, "usd": 5}, {"finding_s": 61, "usd": 1.0}, " --max-wall-s 130"),
         ({"usd": 0.5}, {"usd": 0.49}, " --max-usd 1"),
         (
             {"gpu_s": 30, "tokens": 10_000},

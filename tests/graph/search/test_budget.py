@@ -40,7 +40,7 @@ def context_on(search: Search, kind: DeviceKind) -> SearchContext:
     ],
 )
 def test_a_spent_budget_is_told_in_the_words_of_its_option(budget: Budget, told: str) -> None:
-    assert exhausted(budget, Consumption(usd=5.02, tokens=4200, wall_s=82.4596, gpu_s=0.512)) == told
+    assert exhausted(budget, Consumption(usd=5.02, tokens=4200, wall_s=1e4, finding_s=82.4596, gpu_s=0.512)) == told
 
 
 @pytest.mark.parametrize(("kind", "cpu_s", "gpu_s"), [(DeviceKind.CPU, 10.0, 0.0), (DeviceKind.CUDA, 7.0, 3.0)])
