@@ -75,8 +75,9 @@ async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
         return stored
     if not context.replays_times:
         await _tell_begun(context)
-    await join_compiled(context)
     standings = await judged_standings(context)
+    if standings:  # without a right kernel there is nothing to hold PyTorch's modes against
+        await join_compiled(context)
     if context.replays_times:
         return await _uncertified(state, context, standings)
     leaders = await compare_leaders(context, standings)

@@ -24,7 +24,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.graph.search.running import pauses
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.engine import CompileTask, NextBaselineTask, PyTorchTask, Task
+from ridgeline.tools.engine import BaselineTask, CompileTask, NextBaselineTask, PyTorchTask, Task
 from ridgeline.tools.errors import EngineError, NotBegun
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.vocabulary import Purpose
@@ -248,6 +248,35 @@ async def test_a_short_wall_budget_is_spent_on_kernels_and_the_certificate_waits
     assert len(searched(order)) == 8
     assert searched(order)[-1] < order.index("compile") < order.index("compile_max_autotune") < certified(order)[0]
     assert [name for name in order if name in COMPILED] == COMPILED
+
+
+class SlowSetUp(SlowClock):
+    """A device on which eager PyTorch takes an hour by the search's clock, and each step of a certificate."""
+
+    async def submit(self, task: Any) -> Any:
+        if isinstance(task, BaselineTask) or getattr(task, "purpose", None) is Purpose.CERTIFY:
+            self.context.working.started_s -= 3600.0
+        return await super().submit(task)
+
+
+async def test_a_limit_on_time_counts_from_the_first_ideas_and_without_the_certificate(search: Search) -> None:
+    search.engine = engine = SlowSetUp()
+    engine.context = context = search.context(rounds=2, budget=Budget(wall_s=30.0))
+    output = await search.run(context)
+    assert (output["outcome"], output["round"], output["certified"]) == ("finished", 2, True)
+    assert context.finding_s < 30.0 < 2 * 3600.0 < context.wall_s
+    run = search.archive.run()
+    assert run.finding_s is not None and run.wall_s is not None and run.finding_s < 30.0 < run.wall_s
+
+
+async def test_no_compiled_mode_is_timed_where_no_kernel_was_right(search: Search) -> None:
+    search.engine = engine = SlowClock()
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// fails verify\n"})
+    engine.context = context = search.context(rounds=1, ideas=1, implementations=1, budget=Budget(wall_s=30.0))
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// fails verify\n")
+    output = await search.run(context)
+    assert (output["outcome"], output["best_id"]) == ("no_gain", None)
+    assert not [name for name in engine.order if name in COMPILED]
 
 
 async def test_search_ends_after_a_round_when_a_compiled_mode_is_at_the_floor(search: Search) -> None:
