@@ -10,6 +10,7 @@ from ridgeline.checkpoints.round_record import RoundRecord
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.search.budget import Consumption, spent
 from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.ideas.memory import unwritten_branches
 from ridgeline.graph.search.judging.judging import judged_standings, profile_elites
 from ridgeline.graph.search.ranking.elites import Standing, best_of_ideas, ranked_elites
 from ridgeline.graph.search.ranking.leaders import compare_for_elites
@@ -49,7 +50,9 @@ async def close_round(
     taught = best_of_ideas(standings, state.get("ideas", [])) if goes_on else []
     await profile_elites(context, [*elites, *taught])
     record = await _save_summary(context, round_, elites, best)
-    stop = await first_stop(context, plan, round_=round_, stalled_rounds=stalled_rounds, best=best)
+    is_cut = bool(await unwritten_branches(context.archive, state))
+    whole_rounds = round_ - 1 if is_cut else round_
+    stop = await first_stop(context, plan, round_=whole_rounds, stalled_rounds=stalled_rounds, best=best)
     route = _route(stop, is_tuned_next=is_tuned_next)
     if route is not Route.TUNE:
         _tell_round(plan, record)

@@ -53,13 +53,18 @@ def outcome_state(stop: Stop | None) -> SearchState:
 async def first_stop(
     context: SearchContext, plan: Plan, *, round_: int, stalled_rounds: int, best: Standing | None
 ) -> Stop | None:
-    """Return the stop of the first stop rule that holds, or None."""
-    if over := exhausted(context.budget, await spent(context)) or context.allowance.ended:
+    """Return the stop of the first stop rule that holds, or None.
+
+    A spent budget ends no search whose `round_` is its last: a larger one would find nothing left to do.
+    """
+    over = exhausted(context.budget, await spent(context)) or context.allowance.ended
+    if over and round_ < plan.rounds:
         return Stop(SearchOutcome.BUDGET, over)
     if stop := await _floor_stop(context, best):
         return stop
     if round_ >= plan.rounds:
-        return Stop(SearchOutcome.FINISHED, f"{counted(plan.rounds, 'round')} done")
+        done = f"{counted(plan.rounds, 'round')} done"
+        return Stop(SearchOutcome.FINISHED, f"{done}; {over}" if over else done)
     if plan.stall_rounds is not None and stalled_rounds >= plan.stall_rounds:
         return Stop(SearchOutcome.STALLED, f"no gain in {counted(stalled_rounds, 'round')}")
     return None
