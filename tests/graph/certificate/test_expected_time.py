@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ridgeline.graph.certificate.expected_time import COMPARISON, PYTORCH_S, expected_s
+from ridgeline.graph.certificate.expected_time import COMPARISON, PYTORCH_S, StepCost, expected_s, left_s
 from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS
 from ridgeline.tools.records.results import Build, Evaluation, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Purpose, Status
@@ -30,3 +30,13 @@ def test_the_steps_of_a_measured_certificate_are_expected_about_as_long_as_they_
 
 def test_comparisons_with_other_kernels_come_on_top() -> None:
     assert expected_s(EVALUATION, [], comparisons=2) == pytest.approx(2 * COMPARISON * 24.5)
+
+
+def test_the_steps_that_are_left_are_expected_at_the_pace_of_those_that_are_done() -> None:
+    done, left = StepCost(timings=3.0), [StepCost(fixed_s=10.0), StepCost()]
+    assert left_s(EVALUATION, [], left) == 10.0
+    assert left_s(EVALUATION, [(done, 3 * 24.5)], left) == pytest.approx(10.0)
+    assert left_s(EVALUATION, [(done, 3 * 3 * 24.5), (StepCost(), 0.5)], left) == pytest.approx(28.0, rel=0.1)
+    assert left_s(EVALUATION, [(done, 1.0)], left) == 10.0, "a stored step says nothing of the others"
+    assert left_s(EVALUATION, [(StepCost(builds=1.0), 6.0)], left) < 16.0, "few seconds say little"
+    assert left_s(EVALUATION, [(done, 9.0)], []) == 0.0
