@@ -111,7 +111,7 @@ def medians_words(median_ms: float | None, reference_ms: float | None, speedup: 
     return f"{words} (each one's median; {speedup:.2f}x is the median of the ratios of neighbouring timings)"
 
 
-UNASKED = 0.02
+UNASKED = 0.01
 """A quotient of two medians may be this far from the speedup, as a share of it, before a reader is told why."""
 
 

@@ -67,6 +67,10 @@ def test_a_time_that_is_absent_is_called_so_and_no_zero() -> None:
     assert medians_words(0.8612, 2.0236, None) == medians_words(0.8612, 2.0236, 2.35) == "0.8612 ms against 2.0236 ms"
 
 
+def test_two_medians_of_another_ratio_than_the_speedup_say_so() -> None:
+    assert "each one's median; 3.09x is the median of the ratios" in medians_words(4.93, 15.42, 3.09)
+
+
 def test_an_input_with_the_name_of_a_skipped_trial_was_tried_with_other_numbers() -> None:
     ranges = [{"name": name, "low": 0, "high": 9} for name in ("outliers", "pos")]
     told = whole_numbers_words(ranges, ["outliers", "not_varied pos", "parameter_without_effect pos"])
