@@ -25,6 +25,7 @@ from ridgeline.tools.records.baselines import Baselines
 from ridgeline.tools.records.results import Evaluation as StoredEvaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Category, IdeaOutcome, Origin
+from ridgeline.tools.wording import in_users_words
 
 PAGE_HEIGHT_PX = 720
 
@@ -176,7 +177,7 @@ ROW = (
     *("margin", "labels", "tunables"),
 )
 """The columns of `Run.rows`."""
-_OF_EVALUATION = ("speedup", "speedup_vs_best", "median_ms", "reference_ms", "rel_error", "margin", "reason")
+_OF_EVALUATION = ("speedup", "speedup_vs_best", "median_ms", "reference_ms", "rel_error", "margin")
 
 
 def _row(candidate: RunCandidate, idea: str | None) -> dict[str, Any]:
@@ -188,6 +189,7 @@ def _row(candidate: RunCandidate, idea: str | None) -> dict[str, Any]:
         row |= {name: getattr(judged, name) for name in _OF_EVALUATION}
         row |= {
             "status": judged.status.value,
+            "reason": in_users_words(judged.reason),
             "reason_code": judged.reason_code.value,
             "speedup_low": low,
             "speedup_high": high,

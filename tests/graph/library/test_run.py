@@ -132,6 +132,15 @@ def test_rows_are_flat_have_every_column_and_are_json(run: Run) -> None:
     assert written["idea"] in {idea.title for idea in run.ideas}
 
 
+def test_a_row_tells_a_reason_in_the_words_that_evaluate_prints(run: Run) -> None:
+    first, *others = run.candidates
+    assert first.evaluation is not None
+    judged = dataclasses.replace(first.evaluation, reason="nominal_0: values of out differ (error 0.5, gate 1e-05)")
+    wrong = dataclasses.replace(run, candidates=(dataclasses.replace(first, evaluation=judged), *others))
+    told = "inputs like those of get_inputs(): values of out differ (error 0.5, limit 1e-05)"
+    assert wrong.rows()[0]["reason"] == told
+
+
 def test_a_data_frame_is_made_of_the_rows(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     class DataFrame:
         def __init__(self, rows: list[dict[str, Any]], columns: list[str]) -> None:
