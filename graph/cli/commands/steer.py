@@ -23,7 +23,7 @@ from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.cli.summary import resume_command
 from ridgeline.graph.library.judged_files import read_sources
-from ridgeline.graph.search.ideas.offline_ideas import reading_of_run
+from ridgeline.graph.search.ideas.offline_ideas import OfflineReading, reading_of_run
 from ridgeline.graph.search.ideas.user_ideas import user_draft
 from ridgeline.graph.search.shape.plan import make_plan
 from ridgeline.graph.session.options import RUNS
@@ -76,8 +76,19 @@ def _idea(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer
             raise InputError(f"idea: would not be tried: {reading.why_not_tried}")
         told = Steering(archive).add_idea(text)
         when = _when(run, archive)
-    of_it = f"; the offline model carries out of it: {', '.join(reading.named)}" if reading else ""
-    return told, f"{told.id} {when}{of_it}"
+    return told, f"{told.id} {when}{_reading_words(record, reading)}"
+
+
+def _reading_words(record: RunRecord, reading: OfflineReading | None) -> str:
+    """Return what the offline model will carry out of an idea, or that it may carry out nothing; "" of a language model."""
+    if reading is not None:
+        return f"; the offline model carries out of it: {', '.join(reading.named)}"
+    if not record.is_offline:
+        return ""
+    return (
+        "; the offline model carries out only structures that it knows by name, and knows those of this problem once its "
+        "reference is described: ridgeline show says whether it tries the idea"
+    )
 
 
 def _seed(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer, str]:

@@ -71,6 +71,22 @@ def test_of_an_idea_that_names_a_structure_the_line_says_what_is_carried_out(
     assert capsys.readouterr().out.endswith("the offline model carries out of it: accumulators\n")
 
 
+def test_an_idea_that_comes_before_the_reference_is_described_says_that_it_may_not_be_tried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for models, told in ((("offline",), True), (("openai:o3",), False)):
+        run = tmp_path / models[0].replace(":", "-")
+        with Archive.open(run / FILE_NAME) as archive:
+            archive.save_run(
+                RunRecord(
+                    problem={"name": "quickstart"}, device=CPU, models=models, settings={"rounds": 2},
+                    graph_version=GRAPH_VERSION, state="stopped",
+                )
+            )  # fmt: skip
+        assert cli.main(["idea", str(run), NONSENSE]) == 0
+        assert ("ridgeline show says whether it tries the idea" in capsys.readouterr().out) is told
+
+
 @pytest.mark.parametrize(("facts", "code"), [(WIDE, 0), (NARROW, 2)])
 def test_narrower_vectors_are_carried_out_where_the_runs_device_has_wider_ones(
     references: Any, tmp_path: Path, facts: tuple[DeviceFact, ...], code: int
