@@ -18,6 +18,11 @@ from ridgeline.tools.wording import TRIED, in_brackets, in_users_words, is_open,
 RANKING = "A round's best kernel is the one whose 95 % interval has the highest lower end."
 """The rule by which checkpoints/ranking.py orders kernels, for a reader who sees a higher figure further down."""
 
+IDEAS_GAIN = (
+    "gain: of an idea's best kernel over its parent kernel, not over eager PyTorch as predicted and best may be"
+)
+"""What the gains of a list of ideas are over, for a reader who sees a figure over eager PyTorch beside each."""
+
 IDEAS_BEST = (
     "best: of an idea's kernels the one whose interval has the highest lower end; another's figure may be higher"
 )

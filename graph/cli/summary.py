@@ -55,13 +55,13 @@ def resume_line(archive: Archive) -> str:
     judged = len(archive.evaluations())
     rounds = archive.rounds()
     again, waiting = calls.in_flight + calls.failed, calls.waiting
-    whose = "offline model reply" if archive.run().is_offline else "model reply"
+    whose, calls_again = ("offline model reply",) * 2 if archive.run().is_offline else ("model reply", "model call")
     line = (
         f"skipped, because it is stored: {counted(len(rounds), 'judged round')}, "
         f"{counted(calls.calls - again - waiting, whose)}, {counted(written, 'written kernel')}, "
         f"{counted(judged, 'evaluation')}"
     )
-    line += f"; asked again, because the reply never came: {counted(again, 'model call')}" if again else ""
+    line += f"; asked again, because the reply never came: {counted(again, calls_again)}" if again else ""
     return f"{line}; waiting for an answer: {counted(waiting, 'request')}" if waiting else line
 
 

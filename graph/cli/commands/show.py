@@ -25,6 +25,7 @@ from ridgeline.checkpoints.report.floors import below_words, floors_words
 from ridgeline.checkpoints.report.wording import (
     EAGER_TIMES,
     IDEAS_BEST,
+    IDEAS_GAIN,
     OVER_BEST,
     author_words,
     ending,
@@ -39,6 +40,7 @@ from ridgeline.checkpoints.storage.database_kind import Kind, kind_of
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies, failures_of
 from ridgeline.graph.cli.console import make_console
+from ridgeline.graph.cli.failed_given import failed_given
 from ridgeline.graph.cli.listed_runs import print_runs
 from ridgeline.graph.cli.merged_searches import is_merged, list_searches
 from ridgeline.graph.cli.profile_lines import origin_words, profile_lines, stored_profile
@@ -92,7 +94,7 @@ def execute(args: argparse.Namespace) -> int:
             "is_certifying": bool(record.stop_reason),
         }
         of_best = certificate_of(archive, best_id) if best_id else None
-        told_in_vain = not_taken_up(archive)
+        told_in_vain = [*failed_given(archive), *not_taken_up(archive)]
         without_verdict = len(unjudged(archive))
         refused = Journal(archive).refused()
     if args.json:
@@ -306,6 +308,8 @@ def _print_ideas(console: Console, shown: dict[str, Any], *, is_running: bool) -
         gains = (f"{idea['predicted_gain']:.2f}x", f"{idea['gain']:.2f}x" if idea["gain"] else "") if is_wider else ()
         table.add_row(idea["id"], Text(idea["title"]), *about, *gains, Text(outcome))
     console.print(table)
+    if is_wider and any(idea["gain"] for idea in shown["ideas"]):
+        console.print(IDEAS_GAIN, markup=False, soft_wrap=True)
     if any(idea["best_speedup"] for idea in shown["ideas"]):
         console.print(IDEAS_BEST, markup=False, soft_wrap=True)
     if words := stage_words(**shown["largest_stage"]):
@@ -326,9 +330,11 @@ def _source(step: dict[str, Any]) -> str:
 
 
 def _print_cost(console: Console, cost: dict[str, Any], *, is_offline: bool, is_running: bool) -> None:
-    calls, usd = cost["model_calls"]["calls"], usd_words(cost["usd"], cost["model_calls"]["unpriced"])
+    asked_for = cost["model_calls"]
+    calls, usd = asked_for["calls"], usd_words(cost["usd"], asked_for["unpriced"])
+    answers = counted(calls - asked_for["in_flight"] - asked_for["failed"], "answer")
     asked = (
-        f"no language model ({counted(calls, 'answer')} of the offline one)"
+        f"no language model ({answers} of the offline one)"
         if is_offline
         else f"{counted(calls, 'model call')}, {counted(cost['tokens'], 'token')}{_repair_words(cost)}, {usd}"
     )

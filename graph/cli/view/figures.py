@@ -8,6 +8,8 @@ from ridgeline.tools.records.reference_mode import ReferenceMode, mode_words
 from ridgeline.tools.wording import counted, in_brackets, near_one, ratio_words, stored_words, usd_words
 
 BARS = "▁▂▃▄▅▆▇█"
+MOST_NAMED = 2
+"""Given kernels that are named where they are not correct; `ridgeline show` lists all."""
 
 
 def format_baselines(board: Board) -> str:
@@ -67,6 +69,14 @@ def _sparkline(values: list[float]) -> str:
         return ""
     low, high = min(values), max(values)
     return "".join(BARS[round((v - low) / ((high - low) or 1) * (len(BARS) - 1))] for v in values[-24:])
+
+
+def format_judged(board: Board) -> str:
+    """Return how many kernels are judged and correct, and the given ones that are not: they are in no branch."""
+    judged, correct = counted(len(board.verdicts), "kernel"), sum(board.verdicts.values())
+    given = [name for name, is_correct in board.verdicts.items() if not (is_correct or name in board.idea_by_candidate)]
+    shown = ", ".join(given[:MOST_NAMED]) + (", …" if len(given) > MOST_NAMED else "")
+    return f"{judged} (seeds and tuned ones too), {correct} correct{f' (of the seeds not {shown})' if given else ''}"
 
 
 def format_requests(board: Board) -> str:

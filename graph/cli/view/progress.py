@@ -29,12 +29,12 @@ from ridgeline.graph.cli.view.figures import (
     format_best,
     format_cost,
     format_floors,
+    format_judged,
     format_left,
     format_requests,
     format_seconds,
 )
 from ridgeline.tools.machine.waits import describe_wait
-from ridgeline.tools.wording import counted
 
 STAGE_WORDS = {
     "write": "writing",
@@ -179,10 +179,7 @@ def _summary(board: Board) -> Table:
     if board.max_rounds:
         table.add_row("rounds", ProgressBar(total=board.max_rounds, completed=board.rounds_over, width=30))
     table.add_row("time", format_seconds(board.elapsed_s()) + format_left(board))
-    judged = (
-        f"{counted(len(board.verdicts), 'kernel')} (seeds and tuned ones too), {sum(board.verdicts.values())} correct"
-    )
-    table.add_row("judged", f"{judged}{format_cost(board)}")
+    table.add_row("judged", f"{format_judged(board)}{format_cost(board)}")
     return table
 
 

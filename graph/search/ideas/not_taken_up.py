@@ -1,4 +1,4 @@
-"""Ideas and seeds that a search was told and did not take up."""
+"""Ideas and seeds that a search was given and did not take up: by its problem's file, or told once it had begun."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from ridgeline.tools.records.vocabulary import Origin
 
 
 def not_taken_up(archive: Archive) -> list[str]:
-    """Return in words what a search that had begun was told and did not take up, and of an idea that it will not try why."""
+    """Return in words what a search was given and did not take up, and of an idea that it will not try why."""
     tried = {idea.mechanism for idea in archive.ideas()}
     judged = {candidate.id for candidate in archive.candidates(origin=Origin.SEED)}
     steering = Steering(archive)
-    ideas = (steer.text for steer in steering.told(SteerKind.IDEA) if mechanism_of(steer.text) not in tried)
+    told = [*(steer.text for steer in steering.told(SteerKind.IDEA)), *_of_file(archive)]
+    ideas = (text for text in dict.fromkeys(told) if mechanism_of(text) not in tried)
     seeds = (steer for steer in steering.told(SteerKind.SEED) if steer.name not in judged)
     return [*(_idea_words(archive, text) for text in ideas), *(f"{_NOT_YET}: {steer.name}" for steer in seeds)]
+
+
+def _of_file(archive: Archive) -> list[str]:
+    """Return the ideas of the problem's file, as the search stored them."""
+    stored = (archive.run().problem or {}).get("ideas", [])
+    return [text for text in stored if isinstance(text, str)] if isinstance(stored, list) else []
 
 
 _NOT_YET = "not taken up yet"

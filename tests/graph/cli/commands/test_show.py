@@ -16,15 +16,17 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.history.lineage import figures
 from ridgeline.checkpoints.report.outputs import write_run_outputs
-from ridgeline.checkpoints.report.wording import IDEAS_BEST, ending, figure_words
+from ridgeline.checkpoints.report.wording import IDEAS_BEST, IDEAS_GAIN, ending, figure_words
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.cli import main
 from ridgeline.graph.cli.commands.show import execute
+from ridgeline.graph.cli.summary import resume_line
 from ridgeline.graph.models.requests import IdeationRequest
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search
@@ -272,3 +274,43 @@ async def test_ideas_that_name_the_largest_stage_of_their_parent_are_counted(
     assert count and execute(asked) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert f"{count} of {count} ideas that start from a kernel with timed stages aim" in told
+
+
+async def test_show_names_a_given_kernel_that_is_not_right_and_why(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = search.context(rounds=1, ideas=1, implementations=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// fails verify\n")
+    (context.problem.path.parent / "seeds" / "other.cpp").write_text("// other\n// speed 1.5\n")
+    await search.run(context)
+    told = [line for line in shown(search, capsys, monkeypatch, 200).splitlines() if line.startswith("not right: ")]
+    assert len(told) == 1 and told[0].startswith("not right: seed-naive, a seed kernel: wrong (wrong_values)")
+
+
+async def test_show_says_what_the_gain_of_an_idea_is_over(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await search.run(search.context(rounds=1))
+    assert IDEAS_GAIN in shown(search, capsys, monkeypatch, 200)
+    assert IDEAS_GAIN not in shown(search, capsys, monkeypatch, 80), "no gain is shown"
+
+
+async def test_show_counts_no_answer_of_the_offline_model_that_never_came(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await search.run(search.context(rounds=1))
+    search.archive.save_run(RunRecord(models=("offline",)))
+    before = re.findall(r"(\d+) answers? of the offline one", shown(search, capsys, monkeypatch, 200))
+    Journal(search.archive).begin("r2:ideate", model="offline", prompt_sha256="", request={})
+    assert re.findall(r"(\d+) answers? of the offline one", shown(search, capsys, monkeypatch, 200)) == before
+    line = resume_line(search.archive)
+    assert f"{before[0]} offline model replies" in line
+    assert line.endswith("; asked again, because the reply never came: 1 offline model reply")
+
+
+async def test_show_lists_the_ideas_of_the_problems_file_that_no_round_took_up(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await search.run(search.context(rounds=1))
+    search.archive.save_run(RunRecord(problem={"name": "toy", "ideas": ["keep a row in registers"]}))
+    assert "not taken up yet: the idea 'keep a row in registers'" in shown(search, capsys, monkeypatch, 200)

@@ -21,7 +21,7 @@ from tests.graph.cli.view.boards import (
     round_started,
 )
 
-from ridgeline.graph.cli.view.figures import format_behind
+from ridgeline.graph.cli.view.figures import format_behind, format_judged
 from ridgeline.graph.cli.view.lines import plain_line
 from ridgeline.graph.cli.view.progress import PlainView
 
@@ -200,6 +200,18 @@ def test_requests_in_a_batch_are_told_and_stand_on_the_board_until_they_are_answ
     [line] = text.getvalue().splitlines()
     assert line.endswith("2 requests waiting in a batch at the provider")
     assert "in a batch" not in "\n".join(drawn(board))
+
+
+def test_a_given_kernel_that_is_not_correct_is_named_where_the_correct_ones_are_counted() -> None:
+    board = make_board()
+    board.apply(done("r1i0v0", None))
+    board.apply(done("r1i0v1", 1.2))
+    assert format_judged(board) == "2 kernels (seeds and tuned ones too), 1 correct"
+    for number in range(4):
+        board.apply(done("", None) | {"candidate_id": f"bank-{number}", "idea_id": None})
+    told = "6 kernels (seeds and tuned ones too), 1 correct (of the seeds not bank-0, bank-1, …)"
+    assert format_judged(board) == told
+    assert "of the seeds not" in "\n".join(drawn(board))
 
 
 def test_one_kernel_is_not_called_kernels() -> None:
