@@ -19,7 +19,7 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
     trial, output, name = graded.trial, graded.output, trial_words(graded.trial)
     if graded.non_finite is not None:
         bad = graded.non_finite
-        reason = f"{name}: {output}{list(bad.index)} is {bad.got!r}, expected {bad.expected!r}"
+        reason = f"{name}: {_element(output, bad)} is {bad.got!r}, expected {bad.expected!r}"
         return Finding(code=ReasonCode.NON_FINITE_MISMATCH, reason=reason + _map_words(graded.error_map))
     if graded.stale:
         reason = f"{name}: the output is that of an earlier call ({graded.stale}): nothing may be kept between calls"
@@ -48,7 +48,7 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
     if graded.measured is not None:
         reason = (
             f"{name}: {error}: like {graded.measured} arithmetic, sums of very many terms in one float, another constant (an "
-            f"epsilon, a factor) or some work left out, and {tolerance} is required{details}"
+            f"epsilon, a factor), an input that is not read or some work left out, and {tolerance} is required{details}"
         )
         return Finding(code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
     return Finding(code=ReasonCode.WRONG_VALUES, reason=f"{name}: values of {output} differ ({error}){details}")
@@ -86,12 +86,18 @@ _RERUN = "; another call on the same inputs gives other values: a race, or memor
 def _where(output: str, worst: Element | None) -> str:
     if worst is None:
         return "no single element stands out"
-    return f"worst at {output}{list(worst.index)}: got {worst.got:.7g}, expected {worst.expected:.7g}"
+    place = f"worst at {_element(output, worst)}:" if worst.index else f"{output}:"
+    return f"{place} got {worst.got:.7g}, expected {worst.expected:.7g}"
+
+
+def _element(output: str, element: Element) -> str:
+    """Return "out[1, 2]"; "out" of a scalar."""
+    return f"{output}{list(element.index)}" if element.index else output
 
 
 def _map_words(found: ErrorMap | None) -> str:
-    """Return "; 3.1 % are wrong, at the last 3 of 767 on axis 1; each is 0", "" for no map."""
-    if found is None:
+    """Return "; 3.1 % are wrong, at the last 3 of 767 on axis 1; each is 0", "" for no map and for that of one element."""
+    if found is None or found.total == 1:
         return ""
     places = " and ".join(f"{_index_words(axis)} on axis {axis.axis}" for axis in found.axes)
     return f"; {_share_words(found)} are wrong{f', {places}' if places else ''}{_relation_words(found)}"

@@ -43,6 +43,18 @@ def test_a_looser_class_is_told_with_the_figure_too() -> None:
     assert "another constant (an epsilon, a factor)" in found.reason and "worst at out[1, 2]: " in found.reason
 
 
+def test_a_scalar_has_no_place_and_is_not_all_of_anything() -> None:
+    scalar = {"worst": Element(index=(), got=7.5, expected=7.4), "error_map": ErrorMap(wrong=1, total=1)}
+    found = explain_grade(graded(**scalar, measured=PrecisionClass.BF16), PrecisionClass.FP32)  # type: ignore[arg-type]
+    assert found.code is ReasonCode.PRECISION_TOO_LOW, "only the words change"
+    assert found.reason.endswith(
+        "an input that is not read or some work left out, and fp32 is required; out: got 7.5, expected 7.4"
+    )
+    infinite = Element(index=(), got=float("inf"), expected=7.4)
+    found = explain_grade(graded(non_finite=infinite), PrecisionClass.FP32)
+    assert found.reason == "shifted: out is inf, expected 7.4"
+
+
 def test_where_nothing_is_rounded_a_lost_bit_is_a_wrong_value() -> None:
     nearest = LimitUse(measure=Measure.ELEMENT, figure=7e-6, limit=0.0)
     given = graded(nearest, measured=PrecisionClass.TF32, is_unrounded=True)
