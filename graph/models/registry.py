@@ -53,8 +53,11 @@ def make_models(
     prices: Mapping[str, PriceSettings] | None = None,
     needs_prices: bool = False,
     policy: RetryPolicy | None = None,
+    sends: bool = True,
 ) -> list[SearchModel]:
     """Return one model for each name, checked before anything starts; without a name the offline model.
+
+    Without `sends` they are asked nothing, and OpenAI's and Gemini's may lack their keys.
 
     Raises:
         ModelError: one line; with `needs_prices` (a budget in USD) also for a model without a known price.
@@ -65,7 +68,7 @@ def make_models(
             if traits_of(name).is_metered and price_of(name, prices) is None:
                 raise ModelError(f"{name}: a budget in USD needs its price: add it under `prices:` in problem.yaml")
     pacers: dict[str, Pacer] = {}
-    return [make_model(name, prices=prices, policy=policy, pacers=pacers) for name in wanted]
+    return [make_model(name, prices=prices, policy=policy, pacers=pacers, sends=sends) for name in wanted]
 
 
 def make_model(
@@ -75,6 +78,7 @@ def make_model(
     prices: Mapping[str, PriceSettings] | None = None,
     policy: RetryPolicy | None = None,
     pacers: dict[str, Pacer] | None = None,
+    sends: bool = True,
 ) -> SearchModel:
     """Return the model that `name` means: "offline", "mailbox", "openai:o3", "openai:mine@http://localhost:8000/v1", ….
 
@@ -95,9 +99,14 @@ def make_model(
     policy = policy or RetryPolicy()
     check_url(name, base_url or "")
     if name.endswith(BATCH_SUFFIX):
-        return AskedInBatches(_make_batch(name, provider, model, base_url or url, prices=prices, policy=policy))
+        batch = _make_batch(name, provider, model, base_url or url, prices=prices, policy=policy, sends=sends)
+        return AskedInBatches(batch)
     maker = _MAKERS.get(provider)
-    chat = maker(name, model, base_url or url, policy) if maker else _any_provider(name, provider, model, url, policy)
+    chat = (
+        maker(name, model, base_url or url, policy, sends=sends)
+        if maker
+        else _any_provider(name, provider, model, url, policy)
+    )
     place = f"{provider}@{base_url or url}" if base_url or url else provider
     pacer = ({} if pacers is None else pacers).setdefault(place, Pacer(place))
     return AskedAtOnce(_chat_model(name, provider, chat, prices=prices, policy=policy, pacer=pacer))
@@ -125,6 +134,7 @@ def _make_batch(
     *,
     prices: Mapping[str, PriceSettings] | None,
     policy: RetryPolicy,
+    sends: bool = True,
 ) -> BatchModel:
     """Return the model that is asked through its provider's batches.
 
@@ -136,16 +146,16 @@ def _make_batch(
         raise ModelError(f"{name}: {' and '.join(_MAKERS)} alone have ?batch; {plain} asks without a batch")
     # a batch's answers come in one file; each is read, and limited, by itself
     whole = dataclasses.replace(policy, max_reply_chars=MOST_CALLS * policy.max_reply_chars)
-    chat: Any = _MAKERS[provider](name, model, base_url, whole)
+    chat: Any = _MAKERS[provider](name, model, base_url, whole, sends=sends)
     service: BatchService
     service = OpenAIBatches(chat.root_async_client) if provider == "openai" else GeminiBatches(chat.client, model)
     asked = _chat_model(name, provider, chat, prices=prices, policy=policy)
     return BatchModel(name=name, chat=asked, service=service, policy=policy)
 
 
-def _openai(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:
+def _openai(name: str, model: str, base_url: str, policy: RetryPolicy, *, sends: bool) -> BaseChatModel:
     base_url = base_url or _from_environment("OPENAI_BASE_URL")
-    key = os.environ.get("OPENAI_API_KEY") or (LOCAL_KEY if base_url else "")
+    key = os.environ.get("OPENAI_API_KEY") or (LOCAL_KEY if base_url or not sends else "")
     if not key:
         raise ModelError(f"{name}: set OPENAI_API_KEY, or run with {option('model', OFFLINE)}, which needs no key")
     import httpx
@@ -171,8 +181,8 @@ def _from_environment(variable: str) -> str:
     return url
 
 
-def _gemini(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:
-    key = next((os.environ[k] for k in GEMINI_KEYS if os.environ.get(k)), LOCAL_KEY if base_url else "")
+def _gemini(name: str, model: str, base_url: str, policy: RetryPolicy, *, sends: bool) -> BaseChatModel:
+    key = next((os.environ[k] for k in GEMINI_KEYS if os.environ.get(k)), LOCAL_KEY if base_url or not sends else "")
     if not key:
         raise ModelError(f"{name}: set {GEMINI_KEYS[0]}, or run with {option('model', OFFLINE)}, which needs no key")
     from langchain_google_genai import ChatGoogleGenerativeAI

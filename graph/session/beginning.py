@@ -40,6 +40,7 @@ class NamedModels:
 
     names: Sequence[str]  # empty: the offline model
     whose: str  # how an error of theirs begins; "": the caller's own
+    sends: bool = True  # whether they are asked, and so need their keys
 
 
 class Beginning(Protocol):
@@ -97,7 +98,9 @@ class FromProblem:
     def models(self, named: NamedModels, budget: Budget, policy: RetryPolicy) -> Sequence[AnyModel]:
         try:
             needs_prices = budget.usd is not None
-            return make_models(named.names, prices=self.problem.prices, needs_prices=needs_prices, policy=policy)
+            return make_models(
+                named.names, prices=self.problem.prices, needs_prices=needs_prices, policy=policy, sends=named.sends
+            )
         except ModelError as error:
             raise type(error)(f"{named.whose}{error}") from error
 

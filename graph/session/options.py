@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,12 +85,15 @@ class SearchRequest:
             if each.name in _PLACES:
                 object.__setattr__(self, each.name, value)
 
-    def resolve(self, *, models: Sequence[AnyModel] | None = None, is_local: bool = True) -> ResolvedSearch:
+    def resolve(
+        self, *, models: Sequence[AnyModel] | None = None, is_local: bool = True, sends: bool = True
+    ) -> ResolvedSearch:
         """Decide everything about the search, and write nothing.
 
         Args:
             models: replace the models that the request names.
             is_local: whether this machine builds and runs the kernels, and so needs a compiler and a sandbox.
+            sends: whether models are to be asked, and so need their keys.
 
         Raises:
             InputError: the search cannot begin, or the run cannot go on, as asked; one line that says why.
@@ -108,7 +111,7 @@ class SearchRequest:
         beginning = _beginning(problem, replay, run_dir, begun)
         problem = beginning.problem
         asked = beginning.settings(self.settings)
-        named = self._named_models(problem, begun)
+        named = replace(self._named_models(problem, begun), sends=sends)
         with _stored_settings(run_dir):
             began_with = SearchSettings.model_validate(begun.settings) if begun.has_begun else None
             stated = beginning.limits()

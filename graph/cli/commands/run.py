@@ -25,7 +25,7 @@ from ridgeline.tools.records.vocabulary import RunState
 
 def execute(args: argparse.Namespace) -> int:
     """Run the search and return 0; 75 when it is parked or was told to stop; 129, 130 or 143 after a signal."""
-    search = _request(args).resolve()
+    search = _request(args).resolve(sends=not args.estimate)
     if args.estimate:
         sys.stdout.writelines(f"{line}\n" for line in search_estimate(search))
         return 0

@@ -63,6 +63,20 @@ def test_estimate_alone_sends_nothing_and_makes_no_run_folder(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["problem"]
 
 
+@pytest.mark.parametrize("model", ["openai:o3", "openai:o3?batch", "google_genai:gemini-2.5-pro"])
+def test_estimate_alone_needs_no_key_which_the_search_itself_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], model: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    write_problem(tmp_path / "problem")
+    assert main(["run", "problem", "--model", model, "--estimate"]) == 0
+    assert "estimate of all rounds: " in capsys.readouterr().out
+    assert main(["run", "problem", "--model", model, "--plain"]) == 2
+    assert "_API_KEY, or run with --model offline" in capsys.readouterr().err
+
+
 def test_a_search_that_tells_of_no_tried_idea_costs_less(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
