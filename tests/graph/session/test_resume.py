@@ -339,3 +339,14 @@ async def test_search_of_another_device_is_refused_on_resume(tmp_path: Path) -> 
         archive.save_run(RunRecord(device=dataclasses.replace(archive.run().device, arch="another CPU")))
     with pytest.raises(RunError, match="begun on another CPU"):
         await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()])
+
+
+async def test_a_limit_on_time_counts_of_earlier_sessions_only_what_they_looked_for_kernels(tmp_path: Path) -> None:
+    engine, model = MemoryEngine(), ScriptedModel()
+    first = await run_search(options(tmp_path), engine=engine, models=[model])
+    with Archive.open(first.run_dir, create=False) as archive:
+        archive.save_run(RunRecord(wall_s=5000.0))  # a certificate takes long
+    more = options(tmp_path, resume=True, max_rounds=first.rounds + 1, budget=Budget(wall_s=300))
+    result = await run_search(more, engine=engine, models=[model])
+    assert (result.state, result.rounds) == ("finished", first.rounds + 1)
+    assert result.report["finding_s"] < 300 < result.report["wall_s"]
