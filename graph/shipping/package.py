@@ -12,6 +12,7 @@ from ridgeline.checkpoints.storage.strict_json import finite, pretty
 from ridgeline.checkpoints.winner import Winner, has_init_inputs
 from ridgeline.graph.shipping.contract import make_build
 from ridgeline.graph.shipping.render import render_shipped, shipped_source, weights_source
+from ridgeline.problems.written import is_of_live_module
 from ridgeline.tools.build.interfaces import architecture_list, problem_header
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Role
 
@@ -35,7 +36,7 @@ def package_files(winner: Winner, contract: dict[str, Any]) -> Files:
     """Return the files of a Python package that setuptools builds."""
     name = contract["name"]
     names = _names(winner, contract)
-    modules = (*_MODULES, *_OF_INTERFACE[winner.interface])
+    modules = (*_MODULES, "_results" if names["is_live"] else "_attributes", *_OF_INTERFACE[winner.interface])
     files = {f"{name}/{module}.py": render_shipped(f"package/{module}.py.j2", **names) for module in modules}
     files |= {f"{name}/{module}.py": shipped_source(module) for module in _SHIPPED[winner.interface]}
     if winner.interface is Interface.MODULE:
@@ -117,6 +118,7 @@ def _names(winner: Winner, contract: dict[str, Any]) -> dict[str, Any]:
         "date": (proof.date if proof else "") or dt.datetime.now(dt.UTC).date().isoformat(),
         "versions": (proof.versions if proof else None) or dict(winner.record.versions or {}),
         "reason": proof.reason if proof else "",
+        "is_live": is_of_live_module(winner.reference),
         "has_init_inputs": has_init_inputs(winner.reference),
         "given": [a for a in passed if a.role is not Role.OUTPUT],
         "outputs": [a for a in passed if a.role is Role.OUTPUT],

@@ -16,6 +16,7 @@ from torch.export.graph_signature import InputKind
 from ridgeline.problems.live.drawing import FIGURES, HELPERS, Drawing, is_mask, listed
 from ridgeline.problems.live.forward import forward_text, free_name
 from ridgeline.problems.live.program import Argument, check_tensor, dtype_name
+from ridgeline.problems.written import MARK
 
 _PRINTED_CHARS = 2_000
 _SOURCE_CHARS = 6_000
@@ -169,7 +170,7 @@ def _heading(module: torch.nn.Module, given: Sequence[Argument], *, packs: bool)
     listed = "".join(f"- {a.name}: {_in_words(a)}\n" for a in given)
     imports = "import base64\nimport zlib\n\n" if packs else ""
     return (
-        f'"""`{kind.__qualname__}`, exported in eval mode by ridgeline.ProblemSpec.from_module.\n\n'
+        f'"""`{kind.__qualname__}`{MARK}\n\n'
         "Inputs are drawn in the way that the example shows, parameters of the size that the module's own have.\n"
         f'Inputs of the example:\n\n{listed}"""\n\n'
         f"{_own_source(module)}{imports}import torch\nfrom torch.nn import functional as F\n"

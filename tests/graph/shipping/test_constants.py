@@ -15,7 +15,7 @@ BOTH = """
 import dataclasses, enum, functools, types
 import torch
 import torch.nn.functional as F
-from scaled_kernel._model import _is_same, _difference
+from scaled_kernel._attributes import _is_same, _difference
 
 nan = float("nan")
 
