@@ -71,11 +71,6 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8
 _SEARCH_ANEW = "it may come from an older version: run it anew"
 
 
-def has_init_inputs(reference: str | None) -> bool:
-    """Say whether a reference names `get_init_inputs`, which it may leave out: its model takes no arguments then."""
-    return "get_init_inputs" in (reference or "")
-
-
 def winner_of(archive: Archive, run: str, *, advice: str = _SEARCH_ANEW) -> Winner | None:
     """Return the best kernel of the search of an archive, certified or not; None where there is no right one.
 

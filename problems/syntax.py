@@ -239,3 +239,8 @@ def _replace(source: str, edits: list[tuple[ast.expr, str]]) -> str:
         joined = lines[first][: node.col_offset] + text.encode() + lines[last][node.end_col_offset or 0 :]
         lines[first : last + 1] = [joined]
     return b"\n".join(lines).decode()
+
+
+def has_init_inputs(reference: str | None) -> bool:
+    """Say whether a reference names `get_init_inputs`, which it may leave out: its model takes no arguments then."""
+    return "get_init_inputs" in (reference or "")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import Best
 from ridgeline.checkpoints.stored_certificate import certifies
-from ridgeline.checkpoints.winner import has_init_inputs
+from ridgeline.problems.syntax import has_init_inputs
 from ridgeline.tools.records.dtypes import contiguous_strides
 from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.vocabulary import ArgKind, Interface, Role

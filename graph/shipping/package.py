@@ -9,9 +9,10 @@ from typing import Any
 
 from ridgeline import __version__
 from ridgeline.checkpoints.storage.strict_json import finite, pretty
-from ridgeline.checkpoints.winner import Winner, has_init_inputs
+from ridgeline.checkpoints.winner import Winner
 from ridgeline.graph.shipping.contract import make_build
 from ridgeline.graph.shipping.render import render_shipped, shipped_source, weights_source
+from ridgeline.problems.syntax import has_init_inputs
 from ridgeline.problems.written import is_of_live_module
 from ridgeline.tools.build.interfaces import architecture_list, problem_header
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Role

@@ -12,7 +12,6 @@ import torch
 
 from ridgeline.problems.own_state import changes_own
 from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.modelnew.tensor_bits import copied_bits, equal_bits
 
 _HOLDERS = (list, dict, set, collections.OrderedDict, collections.deque)
 """What a module keeps by name and may add to, as its own `_buffers`; of these alone the contents are put back."""
@@ -32,7 +31,7 @@ def unchanged(module: torch.nn.Module) -> Iterator[None]:
         ChangesOwn: a parameter, a buffer or a tensor in an attribute was written.
     """
     tensors = _tensors(module)
-    copies = {name: copied_bits(tensor.detach()) for name, tensor in tensors.items()}
+    copies = {name: tensor.detach().clone() for name, tensor in tensors.items()}
     versions = {name: _version(tensor) for name, tensor in tensors.items()}
     held = [(part, dict(vars(part)), _contents(part)) for part in module.modules()]
     try:
@@ -40,7 +39,9 @@ def unchanged(module: torch.nn.Module) -> Iterator[None]:
     finally:
         for part, attributes, contents in held:
             _put_back(part, attributes, contents)
-        written = [n for n, t in tensors.items() if _version(t) != versions[n] or not equal_bits(t, copies[n])]
+        written = [
+            n for n, t in tensors.items() if _version(t) != versions[n] or not torch.equal(_bits(t), _bits(copies[n]))
+        ]
         for name in written:
             with torch.no_grad():
                 tensors[name].copy_(copies[name])
@@ -54,6 +55,11 @@ def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
         own = {name: value for name, value in vars(part).items() if type(value) is torch.Tensor}
         named |= {f"{path}.{name}" if path else name: tensor for name, tensor in own.items()}
     return named
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor's bytes: NaN equals itself there."""
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
 def _version(tensor: torch.Tensor) -> int:
