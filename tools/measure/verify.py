@@ -131,6 +131,7 @@ class Verification:
             RunnerFailure: it died; a sanitizer's finding is the reason.
         """
         for name in self._judge.problem.trials:
+            self._set = self._set_of(name)  # another one, so that a pointer kept from an earlier call is seen
             with scalars_of(name, self._judge.problem, self._runner.set_scalars):
                 self._judge.ask(Prepare(trial=name, set_index=self._set, nan=False, is_examined=False))
                 self._call()

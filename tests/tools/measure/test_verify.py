@@ -166,6 +166,33 @@ def test_sanitizer_finds_what_lies_beyond_tensors_that_fill_their_pages(folder: 
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize(
+    "beyond",
+    [
+        "static_cast<float*>(workspace)[25] = 7",
+        "out[0] += 0 * static_cast<float*>(workspace)[-1]",
+        "static const float* first = x; out[0] += 0 * first[1]",
+        "static float* last = out; last[1] = last == out ? out[1] : 7; last = out",
+    ],
+)
+def test_sanitizer_finds_what_lies_beyond_the_workspace_and_what_earlier_calls_were_given(
+    folder: Path, beyond: str
+) -> None:
+    bench = Bench(folder, TORCH_REFERENCE)
+    relu = "for (int64_t i = 0; i < X_NUMEL; ++i) out[i] = (x[i] > 0 ? x[i] : 0) + 1;"
+    asked = 'extern "C" size_t workspace_bytes() { return 100; }'
+    own = "static_cast<float*>(workspace)[24] = 7"
+    try:
+        for statement, status in ((own, Status.OK), (beyond, Status.RUNTIME_ERROR)):
+            source = f"void run(const float* x, float* out, void* workspace) {{ {relu} {statement}; }}\n{asked}"
+            verdict = bench.verify(source, sanitized=True)
+            assert verdict.status is status, verdict
+    finally:
+        bench.evaluator.close()
+    assert "killed" in verdict.reason or "Sanitizer" in verdict.reason
+
+
+@pytest.mark.thorough
 def test_sanitizer_build_cannot_be_told_by_its_macros(bench: Bench) -> None:
     told = "#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_UNDEFINED__)\n#define AT 0\n#else\n#define AT 16\n#endif\n"
     hidden = KERNEL.replace("ANY", "any").replace(

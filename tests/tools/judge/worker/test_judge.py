@@ -223,9 +223,10 @@ def test_checks_of_one_block_use_the_parameters_that_the_candidate_saw(tmp_path:
         inputs, parameters, outputs = (_floats(region) for region in judge.problem.regions)
         judge.ask(Renew())
         gain = parameters[:64].copy()
+        stride = {place.region: place.set_stride // 4 for place in judge.problem.places}
         for index in range(judge.problem.n_sets):
-            one_set = slice(64 * 64 * index, 64 * 64 * (index + 1))
-            outputs[one_set] = (inputs[one_set].reshape(64, 64) * gain).ravel()
+            x, out = (slice(stride[region] * index, stride[region] * index + 64 * 64) for region in (0, 2))
+            outputs[out] = (inputs[x].reshape(64, 64) * gain).ravel()
         for index in range(judge.problem.n_sets):
             assert judge.ask(Check(set_index=index)).passed
         assert (parameters[:64] == gain).all()
