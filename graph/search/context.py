@@ -90,6 +90,7 @@ class SearchContext:
     decisions: Decisions = field(default_factory=LiveDecisions)
     ended_by: EndedBy = EndedBy.NOBODY
     go_on: Callable[[], object] | None = None  # called as each node begins, where a host decides whether one does
+    renew_report: Callable[[], object] | None = None  # called as each round ends, where a session has the run's files
     finish: Finish | None = None  # of a search that is ended by its host, and of no other
 
     def __post_init__(self) -> None:

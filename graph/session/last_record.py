@@ -42,6 +42,9 @@ class _Stage(Enum):
     """The search's state is still what an earlier session left: it may have nothing to do."""
     RUNNING = "running"
     ENDED = "ended"
+    """Its host may still extend the search."""
+    LEFT = "left"
+    """The session is over: a host's graph that still works, as one whose stream is closed late, stores nothing of it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,7 +58,7 @@ class SessionRecord:
     _stage: _Stage = _Stage.OPENED
     _one_at_a_time: threading.Lock = field(
         default_factory=threading.Lock
-    )  # of a host's nodes, which begin side by side
+    )  # of a host's nodes, which begin side by side, and of the session's own end
 
     def begin(self) -> WorkingTime:
         """Store a new search, which runs then, or a resumed one's request; return the search's clock."""
@@ -64,13 +67,21 @@ class SessionRecord:
         return working
 
     def go_on(self) -> None:
-        """Store that the search runs, unless it does: a resumed one, or one that its host extends after its end."""
+        """Store that the search runs, unless it does or was left: a resumed one, or one that its host extends after its end."""
         from ridgeline.checkpoints.report.outputs import renew_report
 
         with self._one_at_a_time:
-            if self._stage is not _Stage.RUNNING:
+            if self._stage not in (_Stage.RUNNING, _Stage.LEFT):
                 self.archive.save_run(RunRecord(state=RunState.RUNNING))
                 self._stage = _Stage.RUNNING
+                renew_report(self.archive.path.parent, self.archive)
+
+    def renew_report(self) -> None:
+        """Write the report of a search that goes on anew, as `checkpoints.report.outputs.renew_report` does."""
+        from ridgeline.checkpoints.report.outputs import renew_report
+
+        with self._one_at_a_time:
+            if self._stage is _Stage.RUNNING:
                 renew_report(self.archive.path.parent, self.archive)
 
     def end(self, state: RunState) -> SearchResult:
@@ -86,11 +97,14 @@ class SessionRecord:
 
         A search that did not go on keeps the state that it had. What cannot be stored must not hide what ended the session.
         """
+        with self._one_at_a_time:
+            stage, self._stage = self._stage, _Stage.LEFT
+            if stage in (_Stage.BEGUN, _Stage.RUNNING):
+                self._store_left(left, was_running=stage is _Stage.RUNNING)
+
+    def _store_left(self, left: RunRecord, *, was_running: bool) -> None:
         from ridgeline.checkpoints.report.outputs import end_report
 
-        if self._stage in (_Stage.OPENED, _Stage.ENDED):
-            return
-        was_running, self._stage = self._stage is _Stage.RUNNING, _Stage.ENDED
         was_killed = self.search.begun.state is RunState.RUNNING
         left = self._timed(replace(left, state=left.state if was_running else None))
         with _logged("what the archive would tell of the session is not stored"):  # it may be what is damaged

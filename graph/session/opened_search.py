@@ -180,6 +180,7 @@ async def _open_locked(
                 decisions=decisions_of(search.replay.answers if search.replay else None, archive, models),
                 ended_by=ended_by,
                 go_on=record.go_on if is_hosts else None,
+                renew_report=record.renew_report,
                 finish=(lambda _, state: record.end(state)) if is_hosts else None,
             )
             tell_unpriced(context.models, on_event)

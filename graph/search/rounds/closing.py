@@ -37,8 +37,6 @@ async def close_round(
     `stalled_rounds` are those without progress if this one made none. Where the round `may_tune` and a kernel is correct,
     tuning follows, which closes the round again: what only the next round needs waits for it.
     """
-    from ridgeline.checkpoints.report.outputs import renew_report
-
     round_ = state.get("round", 0)
     standings = await judged_standings(context)
     best = standings[0] if standings else None
@@ -56,7 +54,8 @@ async def close_round(
     route = _route(stop, is_tuned_next=is_tuned_next)
     if route is not Route.TUNE:
         _tell_round(plan, record)
-        await run_whole(renew_report, context.archive.path.parent, context.archive)
+        if context.renew_report is not None:
+            await run_whole(context.renew_report)
     if stop and route is Route.CERTIFY:
         await tell_stop(context.archive, stop)
     _log(round_, best, stop)

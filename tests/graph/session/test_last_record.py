@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import sqlite3
 import time
@@ -266,6 +267,34 @@ async def test_nodes_that_begin_side_by_side_store_once_that_their_search_goes_o
         assert context.go_on is not None
         await asyncio.gather(*(asyncio.to_thread(context.go_on) for _ in range(4)))
         assert stored == [RunRecord(state=RunState.RUNNING)]
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+async def test_a_hosts_graph_that_works_on_after_its_session_was_left_changes_nothing_of_its_end(
+    is_cancelled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stopped_after_one_round(tmp_path)
+    leave, stored = SessionRecord.leave, list[tuple[RunRecord, str]]()
+
+    def leave_before_the_last_node(record: SessionRecord, left: RunRecord) -> None:
+        leave(record, left)
+        stored.append((record_of(tmp_path), page_of(tmp_path)))
+        record.go_on()
+        record.renew_report()
+
+    monkeypatch.setattr(SessionRecord, "leave", leave_before_the_last_node)
+    asked = options(tmp_path, resume=True)
+    with contextlib.suppress(asyncio.CancelledError):
+        async with open_context(asked, engine=MemoryEngine(), models=[ScriptedModel()]) as context:
+            assert context.go_on is not None and context.renew_report is not None
+            context.go_on()
+            context.renew_report()
+            assert "was going on" in page_of(tmp_path)
+            if is_cancelled:
+                raise asyncio.CancelledError
+    assert record_of(tmp_path).state is (RunState.STOPPED if is_cancelled else RunState.RUNNING)
+    assert "was going on" not in page_of(tmp_path)
+    assert stored == [(record_of(tmp_path), page_of(tmp_path))]
 
 
 async def hosted(asked: SearchRequest, model: ScriptedModel, *, rounds: list[int]) -> None:
