@@ -56,13 +56,13 @@ class SearchResult:
 
 
 def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResult:
-    """Write result.json, the best source, its header and the report; return what a caller wants of them."""
+    """Write the best source, its header, the report and last result.json; return what a caller wants of them."""
     from ridgeline.checkpoints.report.outputs import write_run_outputs
     from ridgeline.graph.shipping.use_kernel import write_use_kernel
 
-    report = write_run_outputs(run_dir, archive, state=state.value)
     _write_header(run_dir, archive)
     write_use_kernel(run_dir, archive)
+    report = write_run_outputs(run_dir, archive, state=state.value)
     best = BestKernel.read(report)
     best_id = best.id if best else None
     journal, described = Journal(archive), archive.description()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import re
 import sqlite3
 import time
 from pathlib import Path
@@ -149,14 +150,17 @@ async def test_a_search_with_nothing_left_to_do_stays_over_where_its_files_canno
     assert (record_of(tmp_path).state, record_of(tmp_path).ended_by) == ("finished", "")
 
 
-async def test_a_search_whose_files_cannot_be_written_is_interrupted_by_that(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["problem.h", "best.cpp"])
+async def test_a_search_whose_files_cannot_be_written_is_interrupted_by_that(name: str, tmp_path: Path) -> None:
     await stopped_after_one_round(tmp_path)
-    (tmp_path / "run" / "problem.h").unlink()
-    (tmp_path / "run" / "problem.h").mkdir()
-    with pytest.raises(StorageError, match=r"problem\.h"):
+    result = (tmp_path / "run" / "result.json").read_bytes()
+    (tmp_path / "run" / name).unlink()
+    (tmp_path / "run" / name).mkdir()
+    with pytest.raises(StorageError, match=re.escape(name)):
         await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()])
     record = record_of(tmp_path)
-    assert state_now(tmp_path / "run", record) == INTERRUPTED and "problem.h" in str(record.ended_by)
+    assert state_now(tmp_path / "run", record) == INTERRUPTED and name in str(record.ended_by)
+    assert (tmp_path / "run" / "result.json").read_bytes() == result, "it is written last"
     assert "interrupted, resumable; ended by: " in page_of(tmp_path) and "was going on" not in page_of(tmp_path)
 
 
