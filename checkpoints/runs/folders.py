@@ -140,10 +140,10 @@ def state_now(run_dir: Path, run: RunRecord) -> str:
     """Return a run's state in words: INTERRUPTED when the record says `running` and no process holds the folder.
 
     A search that is not over runs while a process holds its folder: one that is resumed stores that only once its engine
-    is open. An exported archive keeps the state that it was exported with.
+    is open. Nobody holds a folder without a lock, as a copy of `RUN/*` is. An exported archive keeps its state.
     """
     state = run.state or RunState.RUNNING
-    if not (run_dir / LOCK_NAME).exists() or run.exported_at is not None or state not in RESUMABLE:
+    if run.exported_at is not None or state not in RESUMABLE:
         return state
     if is_locked(run_dir):
         return RunState.RUNNING

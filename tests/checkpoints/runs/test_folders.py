@@ -115,6 +115,14 @@ def test_a_run_that_nobody_holds_and_that_stored_no_state_is_interrupted(tmp_pat
     assert state_now(tmp_path, record) == INTERRUPTED
 
 
+@pytest.mark.parametrize("state", ["running", "stopped", "finished"])
+def test_a_running_search_whose_folder_has_no_lock_is_interrupted(tmp_path: Path, state: str) -> None:
+    run = _make_run(tmp_path, "softmax-1", "softmax", state)  # as a copy of `RUN/*` has it
+    record = read_run(run)
+    assert record is not None and not (run / ".lock").exists()
+    assert state_now(run, record) == (INTERRUPTED if state == "running" else state)
+
+
 def test_whoever_only_looks_at_a_folder_keeps_no_search_out(tmp_path: Path) -> None:
     with lock_run(tmp_path):
         pass

@@ -23,7 +23,7 @@ from tests.graph.cli.command_line import assert_one_line, ridgeline
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import lock_run
+from ridgeline.checkpoints.runs.folders import INTERRUPTED, lock_run
 from ridgeline.graph.cli.web import server as web_server
 from ridgeline.graph.cli.web.pages import REST, RunPages
 from ridgeline.graph.cli.web.server import WebServer
@@ -79,7 +79,7 @@ def test_the_page_is_the_report_with_a_script_of_the_server_alone(client: httpx.
 
 def test_what_is_stored_while_it_is_served_is_shown_next(client: httpx.Client, run_dir: Path, clock: Clock) -> None:
     before, seen = client.get("/").text, client.get("/status").json()
-    assert "r9i1v0a0" not in before and seen["state"] == "running" and (seen["round"], seen["rounds"]) == (4, 6)
+    assert "r9i1v0a0" not in before and seen["state"] == INTERRUPTED and (seen["round"], seen["rounds"]) == (4, 6)
     assert client.get("/").text == before
     with lock_run(run_dir), Archive.open(run_dir) as archive:
         archive.add_candidate(make_candidate("r9i1v0a0", round=9))
