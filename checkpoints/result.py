@@ -290,7 +290,7 @@ def show_run(archive: Archive) -> dict[str, Any]:
             "search_id": run.search_id,
             **{k: result[k] for k in ("problem", "device", "baselines", "floor_ms")},
             "best": best | {"source_path": _written_path(archive, best)} if best else None,
-            "state": run.state.value if run.state else result["state"],  # also "running"
+            "state": run.state.value if run.state else result["state"],  # also "running", of a killed one too
             **{k: result[k] for k in ("without", "replay", "largest_stage")},
             "rounds": result["history"],
             "ideas": [result.to_json() for result in idea_results(archive)],

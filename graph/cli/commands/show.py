@@ -97,12 +97,12 @@ def execute(args: argparse.Namespace) -> int:
         told_in_vain = [*failed_given(archive), *not_taken_up(archive)]
         without_verdict = len(unjudged(archive))
         refused = Journal(archive).refused()
+    state = state_now(run, record)
     if args.json:
-        sys.stdout.write(json.dumps(shown, indent=2) + "\n")
+        sys.stdout.write(json.dumps(shown | {"state": state}, indent=2) + "\n")
         return 0
     told = f"the newest of the {len(matches)} runs called {args.run}…; ridgeline show lists all"
     _print_lines(console, [told] if len(matches) > 1 else [])
-    state = state_now(run, record)
     lines = _state_lines(shown, run, record, state, without_verdict=without_verdict)
     _print_lines(console, [*lines, *refused_lines(refused, run)])
     is_running = state == RunState.RUNNING

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import json
 import re
 import sqlite3
 import time
@@ -151,7 +152,9 @@ async def test_a_search_with_nothing_left_to_do_stays_over_where_its_files_canno
 
 
 @pytest.mark.parametrize("name", ["problem.h", "best.cpp"])
-async def test_a_search_whose_files_cannot_be_written_is_interrupted_by_that(name: str, tmp_path: Path) -> None:
+async def test_a_search_whose_files_cannot_be_written_is_interrupted_by_that(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     await stopped_after_one_round(tmp_path)
     result = (tmp_path / "run" / "result.json").read_bytes()
     (tmp_path / "run" / name).unlink()
@@ -161,6 +164,9 @@ async def test_a_search_whose_files_cannot_be_written_is_interrupted_by_that(nam
     record = record_of(tmp_path)
     assert state_now(tmp_path / "run", record) == INTERRUPTED and name in str(record.ended_by)
     assert (tmp_path / "run" / "result.json").read_bytes() == result, "it is written last"
+    capsys.readouterr()
+    assert execute(asked_for(run=str(tmp_path / "run"), json=True, profile=None)) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == INTERRUPTED
     assert "interrupted, resumable; ended by: " in page_of(tmp_path) and "was going on" not in page_of(tmp_path)
 
 
