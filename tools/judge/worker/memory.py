@@ -27,10 +27,8 @@ class ArenaMemory:
         starts: list[tuple[int, int]] = []
         self.set_bytes = 0  # without the red zones, which nobody touches
         for spec in specs:
-            region, taken = (
-                self._region_of(spec.role),
-                _aligned(storage_elements(spec) * torch_dtype(spec.dtype).itemsize),
-            )
+            region = self._region_of(spec.role)
+            taken = _aligned(storage_elements(spec) * torch_dtype(spec.dtype).itemsize)
             starts.append((region, offsets[region]))
             offsets[region] += taken + _RED_ZONE_BYTES
             self.set_bytes += taken if region != self.PARAMETERS else 0

@@ -219,12 +219,9 @@ def _lead_up(draws: Sequence[torch.Tensor], lowest: int) -> bool:
     So it is of both draws, and would hardly be of the same numbers in any order: counts near a dimension's size lie before
     few places.
     """
-    sizes = dict(enumerate(draws[0].shape, -draws[0].dim()))
-    named = [
-        (axis, size)
-        for axis, size in sizes.items()
-        if size >= LEAST_ORDERED and all(int(d.max()) <= size for d in draws)
-    ]
+    largest = max(int(draw.max()) for draw in draws)
+    sizes = enumerate(draws[0].shape, -draws[0].dim())
+    named = [(axis, size) for axis, size in sizes if size >= max(LEAST_ORDERED, largest)]
     return any(
         not any(_is_before(draw, lowest, axis) for draw in draws)
         and sum(_expected_before(draw, lowest, size) for draw in draws) >= _LEAD_UP_BY_RULE
