@@ -24,6 +24,7 @@ DEFECTS = {
     "ALLOCATES": (S.RUNTIME_ERROR, R.CUDA_ERROR, "run left an error behind: out of memory"),
     "BAD_LAUNCH": (S.RUNTIME_ERROR, R.CUDA_ERROR, ""),
     "HALF": (S.WRONG, R.OUTPUT_NOT_WRITTEN, ""),
+    "PAST_THE_END": (S.RUNTIME_ERROR, R.OUT_OF_BOUNDS, "writing 12 bytes past the end of `out`: "),
     "EXITS": (S.RUNTIME_ERROR, R.EXITED, ""),
     "POINTER_CACHE": (S.WRONG, R.STALE_OUTPUT, ""),
     "TRAPS": (S.RUNTIME_ERROR, R.CUDA_ERROR, ""),

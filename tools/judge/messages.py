@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from ridgeline.tools.judge.replies import (
+    Beyond,
     Changed,
     Different,
     Done,
@@ -99,20 +100,20 @@ class Poison(Request[Done]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examine(Request[Touched | Missing | Graded]):
+class Examine(Request[Touched | Beyond | Missing | Graded]):
     """Grade a first run on a trial, and keep a copy of its outputs."""
 
-    replies = (Touched, Missing, Graded)
+    replies = (Touched, Beyond, Missing, Graded)
 
     trial: str
     set_index: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExamineRepeat(Request[Missing | Same | Different]):
+class ExamineRepeat(Request[Beyond | Missing | Same | Different]):
     """Compare a second run on the same inputs with the first one's copy."""
 
-    replies = (Missing, Same, Different)
+    replies = (Beyond, Missing, Same, Different)
 
     trial: str
     set_index: int

@@ -86,6 +86,15 @@ class Touched(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Beyond(Record):
+    """The candidate wrote behind an output's last byte."""
+
+    output: str
+    count: int  # bytes that it changed there
+    first: int  # bytes between the output's end and the first of them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Missing(Record):
     """Elements of an output still hold the poison: the candidate did not write them."""
 

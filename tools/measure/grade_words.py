@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ridgeline.tools.judge.replies import Element, Graded, Missing
+from ridgeline.tools.judge.replies import Beyond, Element, Graded, Missing
 from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Pattern, Relation
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import NOMINAL_GATE
@@ -57,6 +57,13 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
 def trial_words(trial: Trial) -> str:
     """Return "shifted", "shifted (secret 2)" for a trial that was drawn anew."""
     return f"{trial.name} (secret {trial.draw + 1})" if trial.draw else trial.name
+
+
+def written_beyond(name: str, beyond: Beyond) -> Finding:
+    """Return that a call of a trial wrote behind an output's last byte."""
+    far = counted(beyond.first, "byte") if beyond.first else "right"
+    reason = f"{name}: writing {far} past the end of `{beyond.output}`: {counted(beyond.count, 'byte')} there changed"
+    return Finding(code=ReasonCode.OUT_OF_BOUNDS, reason=reason)
 
 
 def not_written(name: str, missing: Missing) -> Finding:

@@ -17,10 +17,16 @@ from ridgeline.tools.build.interfaces import BUILDS, entry_declaration
 from ridgeline.tools.build.messages import explain_unloadable
 from ridgeline.tools.judge.messages import DetectChange, Examine, ExamineRepeat, Poison, Prepare
 from ridgeline.tools.judge.process import JudgeProcess
-from ridgeline.tools.judge.replies import Graded, Missing, Same, Touched
+from ridgeline.tools.judge.replies import Beyond, Graded, Missing, Same, Touched
 from ridgeline.tools.machine.process_use import thread_count
 from ridgeline.tools.measure.behind_the_clock import late_threads, work_when_verified
-from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again, trial_words
+from ridgeline.tools.measure.grade_words import (
+    explain_grade,
+    not_written,
+    not_written_again,
+    trial_words,
+    written_beyond,
+)
 from ridgeline.tools.measure.trial_scalars import scalars_of
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.finding import Finding
@@ -228,9 +234,10 @@ class Verification:
         if isinstance(found, Same):
             return None
         first = self._trials[-1]
-        if isinstance(found, Missing):
+        if isinstance(found, Beyond | Missing):
             self._trials[-1] = replace(first, passed=False)
-            return self._background_work() or not_written_again(found)
+            told = written_beyond(name, found) if isinstance(found, Beyond) else not_written_again(found)
+            return self._background_work() or told
         trial = found.graded.trial
         use = LimitUse(measure=Measure.REPEAT, figure=found.difference, limit=REPEAT_LIMIT * trial.gate)
         nearest, passed = nearest_limit(first.nearest, trial.nearest, use), trial.passed and use.is_within
@@ -311,6 +318,8 @@ class Verification:
         if isinstance(found, Touched):
             reason = f"{name}: it wrote to its input `{found.name}`, which is read-only"
             return Finding(code=ReasonCode.INPUT_WRITTEN, reason=reason)
+        if isinstance(found, Beyond):
+            return written_beyond(name, found)
         if isinstance(found, Missing):
             return not_written(name, found)
         if not found.trial.passed:

@@ -113,6 +113,7 @@ class ReasonCode(StrEnum):
     SANDBOX_VIOLATION = "sandbox_violation", Status.RUNTIME_ERROR
     OUT_OF_MEMORY = "out_of_memory", Status.RUNTIME_ERROR
     INPUT_WRITTEN = "input_written", Status.RUNTIME_ERROR
+    OUT_OF_BOUNDS = "out_of_bounds", Status.RUNTIME_ERROR
     CUDA_ERROR = "cuda_error", Status.RUNTIME_ERROR
     CALL_TIMEOUT = "call_timeout", Status.TIMEOUT
     LOAD_TIMEOUT = "load_timeout", Status.TIMEOUT

@@ -37,6 +37,8 @@ TRICKS: tuple[Trick, ...] = (
     trick(G.WRONG, "a race that happens to work", "each input runs twice; racecheck",
           c("noise", wrong(R.NONDETERMINISTIC, R.WRONG_VALUES, R.PRECISION_TOO_LOW)),
           cuda("race", fails(R.CRASHED, stage=CERTIFY), _SANITIZERS)),
+    trick(G.WRONG, "a write past the end of an output", "what lies behind it holds secret bytes, compared after a trial",
+          c("writes_past_its_output", fails(R.OUT_OF_BOUNDS)), cuda("PAST_THE_END", fails(R.OUT_OF_BOUNDS), AFFINE)),
     trick(G.WRONG, "a read past the end that happens to work", "AddressSanitizer and memcheck",
           c("test_sanitizer_names_an_overrun_that_passes_unseen", fails(R.CRASHED, stage=CERTIFY),
             "tests/tools/measure/test_verify.py"),

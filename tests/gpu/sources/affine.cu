@@ -4,7 +4,7 @@
 #endif
 enum {
   HONEST, ENDLESS, ILLEGAL, WRITES_INPUT, ALLOCATES, BAD_LAUNCH, SIDE_STREAM, HALF, EXITS, POINTER_CACHE, TRAPS,
-  KILLS_ITSELF, SLOW
+  KILLS_ITSELF, SLOW, PAST_THE_END
 };
 
 #include <signal.h>
@@ -24,6 +24,7 @@ __global__ void affine(float* x, const float* scale, const float* bias, float* o
     reinterpret_cast<float4*>(out)[i] = v;
   }
   if (DEFECT == ILLEGAL) out[int64_t(1) << 40] = 1.0f;
+  if (DEFECT == PAST_THE_END && blockIdx.x == 0 && threadIdx.x == 0) out[count + 3] = 1.0f;
   if (DEFECT == TRAPS) asm volatile("trap;");
   if (DEFECT == SLOW && blockIdx.x == 0 && threadIdx.x == 0) {
     const long long start = clock64();

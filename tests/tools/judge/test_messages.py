@@ -53,6 +53,7 @@ from ridgeline.tools.judge.messages import (
     operation,
 )
 from ridgeline.tools.judge.replies import (
+    Beyond,
     Changed,
     Different,
     Done,
@@ -142,10 +143,12 @@ EXCHANGES: list[tuple[Request[Any], Record]] = [
     (Prepare(trial="nominal_0", set_index=1, nan=True), Done()),
     (Poison(set_index=1, nan=False), Done()),
     (Examine(trial="nominal_0", set_index=1), Touched(name="x")),
+    (Examine(trial="nominal_0", set_index=1), Beyond(output="out", count=4, first=12)),
     (Examine(trial="nominal_0", set_index=1), _MISSING),
     (Examine(trial="nominal_0", set_index=1), _GRADED),
     (Examine(trial="nominal_0", set_index=1), Graded(trial=_TRIAL, measured=None)),
     (ExamineRepeat(trial="nominal_0", set_index=1), Same()),
+    (ExamineRepeat(trial="nominal_0", set_index=1), Beyond(output="out", count=4, first=12)),
     (ExamineRepeat(trial="nominal_0", set_index=1), _MISSING),
     (ExamineRepeat(trial="nominal_0", set_index=1), Different(difference=0.1, graded=_GRADED)),
     (DetectChange(set_index=0), Changed(changed=True)),

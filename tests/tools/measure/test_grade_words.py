@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ridgeline.tools.judge.replies import Element, Graded, Missing
-from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again
+from ridgeline.tools.judge.replies import Beyond, Element, Graded, Missing
+from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again, written_beyond
 from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, LimitUse, Measure, Pattern, Relation
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode
@@ -132,6 +132,15 @@ def test_what_was_not_written_is_told_in_percent() -> None:
         "nominal_0: 50 % of `out` (512 elements) was never written; the first missing is element 512 (row 8)"
     )
     assert "left 50 % of `out` unwritten" in not_written_again(missing).reason
+
+
+def test_what_was_written_past_an_end_is_told_with_its_place() -> None:
+    far = written_beyond("shifted", Beyond(output="out", count=8, first=1)).reason
+    assert far == "shifted: writing 1 byte past the end of `out`: 8 bytes there changed"
+    assert (
+        "writing right past the end of `out`: 1 byte"
+        in written_beyond("x", Beyond(output="out", count=1, first=0)).reason
+    )
 
 
 def test_values_that_change_from_call_to_call_are_told() -> None:

@@ -11,7 +11,7 @@ from tests.tools.conftest import exp_problem, without_tensors
 from tests.tools.measure.answering import Answering
 from tests.tools.measure.bench import Bench
 
-from ridgeline.tools.judge.replies import Different, Graded, Missing
+from ridgeline.tools.judge.replies import Beyond, Different, Graded, Missing
 from ridgeline.tools.measure.verify import Verification, verify_candidate
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, ReasonCode, Status
@@ -357,15 +357,19 @@ def test_a_sanitizer_meets_the_scalars_of_each_trial_and_no_case_is_made_for_it(
     assert done == [*first, ("scalars are", (2.0,)), ("scalars", False), ("call", None), ("scalars are", (1.0,))]
 
 
-@pytest.mark.parametrize("second", ["missing", "different"])
+@pytest.mark.parametrize("second", ["missing", "beyond", "different"])
 def test_a_trial_whose_second_run_fails_has_not_passed(second: str) -> None:
     verification, _ = _verification_with_scalars()
     judge: Any = verification._judge
     trial = Trial(name="nominal_0", rel_error=1e-7, gate=1e-5, passed=True)
     graded = Graded(trial=trial, measured=PrecisionClass.FP32)
-    missing = Missing(output="out", count=1, total=64, first=0, width=64)
+    replies = {
+        "missing": Missing(output="out", count=1, total=64, first=0, width=64),
+        "beyond": Beyond(output="out", count=1, first=0),
+        "different": Different(difference=1e-4, graded=graded),
+    }
     judge.poison = lambda _request: None
-    judge.examine_repeat = lambda _: missing if second == "missing" else Different(difference=1e-4, graded=graded)
+    judge.examine_repeat = lambda _: replies[second]
     verification._trials = [trial]
     verification._background_work = lambda: None  # type: ignore[method-assign]
     assert verification._second_run("nominal_0") is not None

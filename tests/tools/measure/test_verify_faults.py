@@ -34,6 +34,8 @@ FAULTS = {
     "w(gain)[64] = 1;": "writing right past the end of `gain`",
     "w(gain)[1024] = 1;": f"writing {4096 - 256:,} bytes past the end of `gain`",
     "w(gain)[-1] = 1;": "writing 4 bytes before `gain`",
+    "w(out)[OUT_NUMEL] = 1;": "nominal_0: writing right past the end of `out`: 4 bytes there changed",
+    "w(out)[OUT_NUMEL + 1023] = 1;": "nominal_0: writing 4,092 bytes past the end of `out`: ",
     "for (int64_t i = OUT_NUMEL;; ++i) w(out)[i] = 1;": "past the end of `out`",
     "for (int64_t i = -1;; --i) w(out)[i] = 1;": "bytes before `out`",
     "for (int64_t i = X_NUMEL;; ++i) out[0] += w(x)[i];": "past the end of `y`",

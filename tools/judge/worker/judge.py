@@ -33,6 +33,7 @@ from ridgeline.tools.judge.messages import (
     Wipe,
 )
 from ridgeline.tools.judge.replies import (
+    Beyond,
     Changed,
     Different,
     Done,
@@ -223,11 +224,11 @@ class Judge:
         self._device.settle()  # the runner has the GPU next
         return Done()
 
-    def examine(self, request: Examine) -> Touched | Missing | Graded:
+    def examine(self, request: Examine) -> Touched | Beyond | Missing | Graded:
         """Grade a first run."""
         return self._examiner.examine(request.trial, request.set_index)
 
-    def examine_repeat(self, request: ExamineRepeat) -> Missing | Same | Different:
+    def examine_repeat(self, request: ExamineRepeat) -> Beyond | Missing | Same | Different:
         """Grade a second run on the same inputs."""
         return self._examiner.examine_repeat(request.trial, request.set_index)
 

@@ -8,11 +8,12 @@ from ridgeline.tools.judge.replies import Place
 from ridgeline.tools.judge.set_count import WORKING_SETS, count_sets
 from ridgeline.tools.judge.worker.device import JudgeDevice
 from ridgeline.tools.judge.worker.regions import LEAST_BYTES, storage_elements, torch_dtype
-from ridgeline.tools.records.problem import Signature
+from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 _RED_ZONE_BYTES = LEAST_BYTES
-"""Behind each tensor, also one that ends with its page: a sanitizer's build finds what lies beyond it closed."""
+"""Behind each tensor, also one that ends with its page: what a kernel writes beyond an output shows there, and a sanitizer's
+build finds it closed."""
 
 
 class ArenaMemory:
@@ -28,7 +29,7 @@ class ArenaMemory:
         self.set_bytes = 0  # without the red zones, which nobody touches
         for spec in specs:
             region = self._region_of(spec.role)
-            taken = _aligned(storage_elements(spec) * torch_dtype(spec.dtype).itemsize)
+            taken = _aligned(_size_bytes(spec))
             starts.append((region, offsets[region]))
             offsets[region] += taken + _RED_ZONE_BYTES
             self.set_bytes += taken if region != self.PARAMETERS else 0
@@ -45,6 +46,8 @@ class ArenaMemory:
         self.parameters = {p.spec.source: self._view(p, 0) for p in self.places if p.region == self.PARAMETERS}
         self.inputs = tuple(self._views(self.INPUTS, i) for i in range(self.n_sets))
         self.outputs = tuple(self._views(self.OUTPUTS, i) for i in range(self.n_sets))
+        self.behind_outputs = tuple(self._spans_behind(self.OUTPUTS, i) for i in range(self.n_sets))
+        """Of each set, the bytes between each output's last one and the next tensor."""
 
     @property
     def taken_bytes(self) -> int:
@@ -66,6 +69,20 @@ class ArenaMemory:
 
     def _views(self, region: int, set_index: int) -> tuple[torch.Tensor, ...]:
         return tuple(self._view(p, set_index) for p in self.places if p.region == region)
+
+    def _spans_behind(self, region: int, set_index: int) -> tuple[torch.Tensor, ...]:
+        return tuple(
+            self.regions[region].span(
+                p.offset + set_index * p.set_stride + _size_bytes(p.spec),
+                _aligned(_size_bytes(p.spec)) - _size_bytes(p.spec) + _RED_ZONE_BYTES,
+            )
+            for p in self.places
+            if p.region == region
+        )
+
+
+def _size_bytes(spec: ArgSpec) -> int:
+    return storage_elements(spec) * torch_dtype(spec.dtype).itemsize
 
 
 def _aligned(size_bytes: int) -> int:

@@ -36,6 +36,10 @@ class ArenaRegion(Protocol):
         """Return a view of the memory with the argument's dtype, shape and strides."""
         ...
 
+    def span(self, offset: int, size_bytes: int) -> torch.Tensor:
+        """Return a view of so many bytes of the memory."""
+        ...
+
     def wipe(self) -> None:
         """Overwrite every byte, those between the tensors too."""
         ...
@@ -60,6 +64,10 @@ class FileRegion:
             return torch.empty(spec.shape, dtype=torch_dtype(spec.dtype))
         flat = torch.frombuffer(self._map, dtype=torch_dtype(spec.dtype), count=count, offset=offset)
         return flat.as_strided(spec.shape, spec.strides)
+
+    def span(self, offset: int, size_bytes: int) -> torch.Tensor:
+        """Return a view of so many bytes of the memory."""
+        return torch.frombuffer(self._map, dtype=torch.uint8, count=size_bytes, offset=offset)
 
     def wipe(self) -> None:
         """Overwrite every byte, those between the tensors too."""
@@ -87,6 +95,10 @@ class DeviceRegion:
         if size == 0:
             return torch.empty(spec.shape, dtype=dtype, device="cuda")
         return self._bytes[offset : offset + size].view(dtype).as_strided(spec.shape, spec.strides)
+
+    def span(self, offset: int, size_bytes: int) -> torch.Tensor:
+        """Return a view of so many bytes of the memory."""
+        return self._bytes[offset : offset + size_bytes]
 
     def wipe(self) -> None:
         """Overwrite every byte, those between the tensors too."""

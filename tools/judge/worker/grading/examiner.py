@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 
 from ridgeline.tools.errors import BadReferenceError
-from ridgeline.tools.judge.replies import Different, Graded, Missing, Same, Touched
+from ridgeline.tools.judge.replies import Beyond, Different, Graded, Missing, Same, Touched
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.cases.case import (
     Case,
@@ -71,6 +71,7 @@ class Examiner:
         self._dtypes = tuple(torch_dtype(s.dtype) for s in specs)
         self._grader = Grader(book, tolerance, computed_dtypes(reference, book, tuple(s.dtype for s in specs)))
         self._words: dict[int, tuple[int, ...]] = {}
+        self._behind: dict[int, int] = {}  # what every byte behind a set's outputs holds
         self._over_nan: set[int] = set()  # the sets whose poison is NaN
         self._snapshot: Tensors = ()
         self.degenerate = self._probe()
@@ -120,7 +121,13 @@ class Examiner:
     # --------------------------------------------------------------------------------------------------------- poison
 
     def poison(self, set_index: int, *, nan: bool) -> None:
-        """Overwrite a set's outputs with fresh secret bits."""
+        """Overwrite a set's outputs with fresh secret bits, and the bytes behind each."""
+        self._poison_outputs(set_index, nan=nan)
+        self._behind[set_index] = 1 + secrets.randbelow(255)  # zeros are what padding is filled with
+        for span in self._memory.behind_outputs[set_index]:
+            span.fill_(self._behind[set_index])
+
+    def _poison_outputs(self, set_index: int, *, nan: bool) -> None:
         words = tuple(poison_word(d, nan=nan) for d in self._dtypes)
         for view, word in zip(self._memory.outputs[set_index], words, strict=True):
             fill_words(view, word)
@@ -129,7 +136,7 @@ class Examiner:
 
     def poison_timed(self, set_index: int) -> None:
         """Overwrite a timed set's outputs; the kind is drawn for each set: one kind for all would tell timed calls."""
-        self.poison(set_index, nan=bool(secrets.randbits(1)))
+        self._poison_outputs(set_index, nan=bool(secrets.randbits(1)))
 
     def is_unwritten(self, set_index: int) -> bool:
         """Return whether a set's outputs hold nothing but the poison."""
@@ -150,6 +157,15 @@ class Examiner:
             if missing is not None:
                 width = view.shape[-1] if view.dim() else 1
                 return Missing(output=name, count=missing.count, total=view.numel(), first=missing.first, width=width)
+        return None
+
+    def _beyond(self, set_index: int) -> Beyond | None:
+        """Return the first output behind which somebody wrote since it was poisoned for a trial."""
+        for name, span in zip(self.names, self._memory.behind_outputs[set_index], strict=True):
+            changed = span.ne(self._behind[set_index])
+            count = int(changed.sum())
+            if count:
+                return Beyond(output=name, count=count, first=int(changed.to(torch.uint8).argmax()))
         return None
 
     def _touched(self, set_index: int, case: Case) -> str:
@@ -174,7 +190,7 @@ class Examiner:
         self._book.place_parameters(parameters)
         self.poison(set_index, nan=nan)
 
-    def examine(self, name: str, set_index: int) -> Touched | Missing | Graded:
+    def examine(self, name: str, set_index: int) -> Touched | Beyond | Missing | Graded:
         """Grade a set's outputs against a trial and keep a copy of them for `examine_repeat` and `changed`."""
         outputs = self._memory.outputs[set_index]
         self._snapshot = tuple(map(copied_bits, outputs))
@@ -182,11 +198,17 @@ class Examiner:
         touched = self._touched(set_index, case)
         if touched:
             return Touched(name=touched)
+        beyond = self._beyond(set_index)
+        if beyond is not None:
+            return beyond
         differences = self._grader.differences(outputs, case.expected)
         return self._missing(set_index, case.expected, differences) or self._graded(case, outputs, differences)
 
-    def examine_repeat(self, name: str, set_index: int) -> Missing | Same | Different:
+    def examine_repeat(self, name: str, set_index: int) -> Beyond | Missing | Same | Different:
         """Compare a second run on the same inputs, over other poison, with the copy kept by `examine`, which passed."""
+        beyond = self._beyond(set_index)
+        if beyond is not None:
+            return beyond
         if not self.changed(set_index):
             return Same()  # what would be missing held other poison in the first run
         outputs = self._memory.outputs[set_index]

@@ -10,7 +10,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import SOURCE
 
-from ridgeline.tools.judge.replies import Different, Graded, Missing, Same
+from ridgeline.tools.judge.replies import Beyond, Different, Graded, Missing, Same
 from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.grading import examiner, grades
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
@@ -34,7 +34,10 @@ class Bench:
         source = SecretSource(self.reference, b"secret")
         inputs = self.reference.draw_inputs(0)
         outputs = tuple(map(torch.empty_like, self.reference.run(inputs)))
-        self.memory: Any = SimpleNamespace(parameters={}, inputs=[inputs], outputs=[outputs], n_sets=1, device=Cpu())
+        behind = tuple(torch.zeros(24, dtype=torch.uint8) for _ in outputs)
+        self.memory: Any = SimpleNamespace(
+            parameters={}, inputs=[inputs], outputs=[outputs], behind_outputs=[behind], n_sets=1, device=Cpu()
+        )
         self.book = CaseBook(self.reference, source, self.memory, budget_bytes=1 << 24)
         self.examiner = Examiner(self.book, trials, self.memory, self.reference, PrecisionClass.FP32)
 
@@ -78,6 +81,21 @@ def test_an_element_that_either_run_leaves_out_is_missing(body: str) -> None:
     assert bench.second_run() == Same()
     found = bench.second_run((7, 3), (9, 1))
     assert isinstance(found, Missing) and found.count == 2
+
+
+def test_a_write_behind_any_output_is_seen_in_either_run() -> None:
+    bench = Bench(BODIES["several"])
+    for index, name in enumerate(bench.examiner.names):
+        bench.examiner.prepare(TRIAL, 0, nan=True)
+        bench.run()
+        assert isinstance(bench.examiner.examine(TRIAL, 0), Graded)
+        bench.memory.behind_outputs[0][index][5] ^= 1
+        assert bench.examiner.examine(TRIAL, 0) == Beyond(output=name, count=1, first=5)
+        bench.examiner.poison(0, nan=False)
+        bench.run()
+        assert bench.examiner.examine_repeat(TRIAL, 0) == Same()
+        bench.memory.behind_outputs[0][index][-2:] = 0
+        assert bench.examiner.examine_repeat(TRIAL, 0) == Beyond(output=name, count=2, first=22)
 
 
 def test_poison_is_missing_also_where_nan_is_expected() -> None:

@@ -40,7 +40,12 @@ class Graded:
         source = SecretSource(self.reference, b"secret")
         outputs = tuple(map(torch.empty_like, self.reference.run(self.reference.draw_inputs(0))))
         self.memory: Any = SimpleNamespace(
-            parameters={}, inputs=[self.reference.draw_inputs(0)], outputs=[outputs], n_sets=1, device=Cpu()
+            parameters={},
+            inputs=[self.reference.draw_inputs(0)],
+            outputs=[outputs],
+            behind_outputs=[(torch.empty(8, dtype=torch.uint8),)],
+            n_sets=1,
+            device=Cpu(),
         )
         self.book = CaseBook(self.reference, source, self.memory, budget_bytes=1 << 24)
         self.examiner = Examiner(self.book, ("nominal_0",), self.memory, self.reference, tolerance)
