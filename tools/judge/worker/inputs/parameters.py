@@ -26,6 +26,7 @@ from ridgeline.tools.judge.worker.inputs.parameter_ways import (
 from ridgeline.tools.judge.worker.inputs.signs import have_one_sign
 from ridgeline.tools.judge.worker.inputs.values.structure import in_order, order_of
 from ridgeline.tools.judge.worker.inputs.values.transforms import rms_of
+from ridgeline.tools.records.trial_names import NOMINAL
 
 SMALL = 0.02
 """A tensor is small when its rms is below this part of order one: a branch behind it may be below every gate."""
@@ -121,11 +122,14 @@ class ParameterSource:
     def random(self, label: str) -> Values:
         """Return random values: none keeps a default such as weight 1 and bias 0."""
         generator = self._generator(label + ":parameters")
-        return {n: self._randomly(n, t, generator) for n, t in self.defaults.items()}
+        return {n: self._randomly(n, t, generator, label) for n, t in self.defaults.items()}
 
-    def _randomly(self, name: str, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        varies = name in self._ways and (self._only is None or name in self._only)
-        return self._ways[name][0].draw(tensor, generator) if varies else tensor
+    def _randomly(self, name: str, tensor: torch.Tensor, generator: torch.Generator, label: str) -> torch.Tensor:
+        if name not in self._ways or (self._only is not None and name not in self._only):
+            return tensor
+        way = self._ways[name][0]
+        drawn = way.draw(tensor, generator)
+        return tensor if way.is_usually_as_made and label in NOMINAL else drawn
 
     def with_seldom(self, label: str) -> Values:
         """Return random values, those of whole numbers as only some draws have them; nothing where there are none such."""

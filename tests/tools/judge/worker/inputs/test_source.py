@@ -8,6 +8,7 @@ from tests.tools.judge.worker.made import made_of
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs import source as judge_inputs
+from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.inputs.values.structure import is_mask, order_of
@@ -20,7 +21,7 @@ from ridgeline.tools.judge.worker.inputs.values.transforms import (
 )
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.trial_names import TWEAKED
+from ridgeline.tools.records.trial_names import NOMINAL, TWEAKED
 
 REFERENCE = """
 import torch
@@ -297,6 +298,25 @@ def test_a_buffer_of_zeros_and_ones_stays_a_mask() -> None:
     mask = LAYER.replace("self.layer = nn.Linear(64, 32)", 'self.register_buffer("mask", torch.ones(80, 80).tril())')
     secret = SecretSource(Reference(source.replace("    def forward", mask)), b"secret")
     assert torch.equal(secret.weights.random("a")["mask"], torch.ones(80, 80).tril())
+
+
+@pytest.mark.parametrize("made", ["torch.arange(16.0)", "torch.tensor([3.0, -1.0, 5.0, 3.0, -1.0])"])
+def test_a_floating_buffer_of_whole_numbers_is_at_times_as_the_model_makes_it(
+    made: str,
+) -> None:
+    source = REFERENCE.format(names="x", body="x[..., None] == self.listed", inputs="torch.randn(80, 80)")
+    listed = LAYER.replace("self.layer = nn.Linear(64, 32)", f'self.register_buffer("listed", {made})')
+
+    def of_secret(secret: bytes) -> ParameterSource:
+        return SecretSource(Reference(source.replace("    def forward", listed)), secret).weights
+
+    weights = of_secret(b"secret")
+    draws = [weights.random(f"draw {i}")["listed"] for i in range(64)]
+    default = weights.defaults["listed"]
+    assert 16 <= sum(torch.equal(draw, default) for draw in draws) <= 48
+    for secret in (b"one", b"another"):
+        assert all(torch.equal(of_secret(secret).random(trial)["listed"], default) for trial in NOMINAL)
+    assert any(not bool(torch.isin(draw, default).any()) for draw in draws)
 
 
 def test_outliers_are_few_and_far_beyond_the_rest() -> None:

@@ -1,4 +1,5 @@
-"""Whole numbers of an input that come in another argument too: identities that are looked up, counted or matched there.
+"""Whole numbers of an input that come in another argument too, or once more in their own row: identities that are looked up,
+counted or matched there, and phrases that come again.
 
 Numbers of a wide range, drawn twice, hardly ever meet, whatever types hold them, nor are any close to others. The other
 argument may be a list that a module keeps, or be in order: what it holds stays.
@@ -30,6 +31,8 @@ _SHARED = (1 / 4, 1 / 2)
 """Share of a row's places that hold numbers of other inputs."""
 _IN_RUNS = 1 / 2
 """Share of the rows in which such numbers come as runs, as they follow each other there."""
+_IN_ONE_RUN = 1 / 4
+"""Share of the rows in which they are one run of any length, at its own place there; with half of these rows it begins."""
 _LONGEST = 8
 """Places of such a run, at most."""
 _IN_LINE = 1 / 8
@@ -37,10 +40,17 @@ _IN_LINE = 1 / 8
 _BUT_FOR_A_BIT = 1 / 2
 """Share of such numbers that have another bit, where an input may be so."""
 
+_REPEATED = 1 / 2
+"""Share of the rows, along the last dimension, in which one run of an input's own numbers comes once more, further on."""
+_RUNS_OF_OWN = (4, 1 / 4)
+"""Places of such a run, at least, and the share of its row's that it takes at most."""
+_LEAST_PLACES = 16
+"""Places of a row in which one comes."""
+
 Parameters = Mapping[str, torch.Tensor]
 """Parameters and buffers by name."""
 Sources = Mapping[int, Sequence[int | str]]
-"""The inputs, and the parameters and buffers, of which each input may hold numbers."""
+"""The inputs, itself among them, and the parameters and buffers, of which each input may hold numbers."""
 
 
 def sources_of_numbers(
@@ -48,7 +58,8 @@ def sources_of_numbers(
 ) -> dict[int, tuple[int | str, ...]]:
     """Return the inputs that may hold numbers of other arguments, with these: of any whole type, some within its range.
 
-    Those in order, or distinct, stay as they are. Of two inputs that may change the one of the wider range holds the other's.
+    One whose rows have places enough may hold its own once more. Those in order, or distinct, stay as they are. Of two inputs
+    that may change the one of the wider range holds the other's.
     """
     given = _by_key(inputs, parameters)
     ranges = {
@@ -60,7 +71,9 @@ def sources_of_numbers(
 
     def is_source(other: int | str, of: int) -> bool:
         is_turned = other in holding and _width_and_place(other, ranges) > _width_and_place(of, ranges)
-        return other != of and not is_turned and _has_any_within(given[other], ranges[of])
+        if other == of:
+            return inputs[of].dim() > 0 and inputs[of].shape[-1] >= _LEAST_PLACES
+        return not is_turned and _has_any_within(given[other], ranges[of])
 
     found = {i: tuple(other for other in ranges if is_source(other, i)) for i in sorted(holding)}
     return {i: others for i, others in found.items() if others}
@@ -96,7 +109,8 @@ def with_shared_numbers(
 ) -> Tensors:
     """Return inputs of which the chosen ones hold numbers of their sources, in a share of their places.
 
-    Those of the same row, where the leading dimensions agree; none beyond an input's own range. Those of `close` have
+    Those of the same row, where the leading dimensions agree; none beyond an input's own range. At last one that is its own
+    source holds runs of its own once more. Those of `close` have
     numbers that are close to one another, or alike but for a bit, also in their sources. None of `distinct` comes twice.
     `parameters` returns those of the same trial, and is asked only where one is a source.
     """
@@ -105,9 +119,12 @@ def with_shared_numbers(
     given = _by_key(tuple(changed), parameters() if is_any_named else {})
     for i in sorted({*chosen, *close}):
         ends = range_without_sentinels(inputs[i]) or (0, 0)
-        for source in sources[i] if i in chosen else ():
-            part, is_close = len(sources[i]), i in close
+        others = [source for source in sources[i] if source != i] if i in chosen else []
+        for source in others:
+            part, is_close = len(others), i in close
             changed[i] = _with_numbers_of(changed[i], given[source], generator, ends, part=part, is_close=is_close)
+        if i in chosen and i in sources[i]:
+            changed[i] = _with_own_again(changed[i], ends, generator)
         if i in close:
             changed[i] = with_bits_changed(changed[i], ends, generator)
         if i not in chosen:
@@ -126,7 +143,7 @@ def _with_numbers_of(
 ) -> torch.Tensor:
     n_rows = tensor.shape[: _common(tensor.shape, source.shape)].numel()
     own, other = tensor.reshape(n_rows, -1), source.reshape(n_rows, -1).long()
-    columns = tensor.shape[-1] if tensor.shape[-1] == source.shape[-1] else 0
+    columns = tensor.shape[-1], source.shape[-1]
     numbers, is_shared = _drawn(own.shape, other, generator, part, columns)
     if is_close:
         others, stay_within = one_bit_apart(numbers, ends, generator)
@@ -137,25 +154,48 @@ def _with_numbers_of(
 
 
 def _drawn(
-    shape: torch.Size, source: torch.Tensor, generator: torch.Generator, part: int, columns: int
+    shape: torch.Size, source: torch.Tensor, generator: torch.Generator, part: int, columns: tuple[int, int]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return numbers of each row of a source for all places of a row, and which of them are taken.
 
-    `columns` are the places of the last dimension of both inputs, 0 where they have other ones.
+    `columns` are the places of the last dimension of the input and of the source.
     """
     n_rows, width = shape
-    share, is_in_runs, length = torch.rand(3, n_rows, 1, generator=generator, device=generator.device)
-    run = torch.where(is_in_runs < _IN_RUNS, 2 + (length * (_LONGEST - 1)).long(), 1)
+    share, kind, length, start = torch.rand(4, n_rows, 1, generator=generator, device=generator.device)
+    run = torch.where(kind < _IN_RUNS, 2 + (length * (_LONGEST - 1)).long(), 1)
     places = torch.arange(width, device=generator.device)
     number_of_run, within = torch.div(places, run, rounding_mode="floor"), places % run
     begins, taken, in_line = (
         torch.rand(shape, generator=generator, device=generator.device).gather(1, number_of_run) for _ in range(3)
     )
     at = ((begins * source.shape[1]).long() + within) % source.shape[1]
-    if columns and source.shape[1] % columns == width % columns == 0:
-        at = torch.where(in_line < _IN_LINE, at - at % columns + places % columns, at)
+    in_own_place, own, others = places, *columns
+    if source.shape[1] % others == width % own == 0:
+        column = places % own % others
+        at = torch.where(in_line < _IN_LINE, at - at % others + column, at)
+        in_own_place = torch.div(places, own, rounding_mode="floor") * others + column
     least, most = _SHARED
-    return source.gather(1, at), taken < (least + (most - least) * share) / part
+    is_taken = taken < (least + (most - least) * share) / part
+    begin = width * (2 * start - 1).clamp(min=0)
+    is_in_run = (places >= begin) & (places < begin + length * (width - begin)) & (taken[:, :1] < 1 / part)
+    is_one_run = kind >= 1 - _IN_ONE_RUN
+    at = torch.where(is_one_run, in_own_place % source.shape[1], at)
+    return source.gather(1, at), torch.where(is_one_run, is_in_run, is_taken)
+
+
+def _with_own_again(tensor: torch.Tensor, ends: Ends, generator: torch.Generator) -> torch.Tensor:
+    """Return whole numbers in many of whose rows a run of those before comes once more; none takes a sentinel's place."""
+    rows = tensor.reshape(-1, tensor.shape[-1])
+    width = rows.shape[1]
+    is_repeated, length, source, place = torch.rand(4, len(rows), 1, generator=generator, device=generator.device)
+    least, most = _RUNS_OF_OWN
+    run = (least + length * (most * width - least + 1)).long()
+    begin = (run + place * (width - 2 * run + 1)).long()  # behind a whole run
+    places = torch.arange(width, device=generator.device)
+    is_again = (is_repeated < _REPEATED) & (places >= begin) & (places < begin + run)
+    first = (source * (begin - run + 1)).long()
+    again = rows.gather(1, torch.where(is_again, places - begin + first, places))
+    return torch.where(is_within(rows, ends) & is_within(again, ends), again, rows).view(tensor.shape)
 
 
 def _common(first: torch.Size, second: torch.Size) -> int:

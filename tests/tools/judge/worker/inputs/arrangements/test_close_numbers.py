@@ -120,5 +120,8 @@ def test_equal_numbers_alone_come_where_close_ones_are_refused() -> None:
         "torch.randint(2**17, (1, 2**16))",
     ],
 )
-def test_narrow_ranges_rows_in_order_and_places_come_as_they_are_drawn(inputs: str) -> None:
-    assert SHARED_NUMBERS not in made("k", inputs, "return k.sort(-1).values").domain.names
+def test_narrow_ranges_rows_in_order_and_places_hold_no_other_numbers(inputs: str) -> None:
+    found = made("k", inputs, "return k.sort(-1).values")
+    if SHARED_NUMBERS in found.domain.names:  # for runs of its own that come once more
+        (drawn,), (nominal,) = found.book.contents.of(SHARED_NUMBERS)[0], found.source.nominal(SHARED_NUMBERS)
+        assert bool(torch.isin(drawn, nominal).all())

@@ -22,7 +22,7 @@ def shared(first: tuple[int, ...], second: tuple[int, ...], seed: int = 0) -> tu
 def test_a_share_of_each_row_holds_numbers_of_the_others_same_row() -> None:
     a, b = shared((16, 96), (16, 256))
     shares = [float(torch.isin(b[row], a[row]).float().mean()) for row in range(16)]
-    assert min(shares) > 0.15 and max(shares) < 0.6 and max(shares) - min(shares) > 0.05
+    assert sorted(shares)[3] > 0.15 and sorted(shares)[-4] < 0.6 and max(shares) - min(shares) > 0.05
     assert not any(bool(torch.isin(b[row], a[row - 1]).any()) for row in range(16))
 
 
@@ -32,6 +32,35 @@ def test_some_rows_have_runs_of_the_other() -> None:
         int(((x[:-1, None] == y[None, :-1]) & (x[1:, None] == y[None, 1:])).sum()) for x, y in zip(a, b, strict=True)
     ]
     assert 2 <= sum(each > 16 for each in follows) <= 14
+
+
+@pytest.mark.parametrize("width", [64, 65])
+def test_some_rows_are_alike_for_any_length_at_their_own_places(width: int) -> None:
+    a, b = shared((256, 64), (256, width))
+    together = (a == b[:, :64]).long()
+    lengths = together.cumprod(-1).sum(-1)  # of what both begin with
+    assert 12 <= int((lengths > 8).sum()) <= 64 and int((lengths > 48).sum()) > 3
+    assert int(((together.sum(-1) > 16) & (lengths == 0)).sum()) > 3, "others are alike further on"
+
+
+def test_many_rows_of_one_input_repeat_a_run_of_their_own() -> None:
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(2**30, (64, 128), generator=generator)
+    ids[:, 7] = -100
+    (again,) = with_shared_numbers((ids,), generator, sources={0: (0,)}, chosen=(0,))
+    windows = again.unfold(-1, 4, 1)
+    is_equal = (windows[:, :, None] == windows[:, None]).all(-1).tril(-1)
+    count = is_equal.flatten(1).sum(-1)
+    assert 16 <= int((count > 0).sum()) <= 48 and int(count.max()) <= 29
+    assert bool((again[:, 7] == -100).all()) and int((again == -100).sum()) == 64
+    assert bool(torch.isin(again, ids).all())
+
+
+def test_a_single_input_of_whole_numbers_meets_its_own_once_more() -> None:
+    found = made("x", "torch.randint(32000, (8, 256))", "return x.double().cumsum(-1)")
+    (ids,), (nominal,) = found.book.contents.of(SHARED_NUMBERS)[0], found.source.nominal(SHARED_NUMBERS)
+    changed = (ids != nominal).any(-1)
+    assert bool(changed.any()) and not bool(changed.all()) and bool(torch.isin(ids, nominal).all())
 
 
 @pytest.mark.parametrize(
@@ -74,7 +103,7 @@ def test_numbers_of_another_type_in_order_or_distinct_come_in_the_one_that_may_h
     assert not torch.equal(drawn[receiver], nominal[receiver])
     own, other = drawn[receiver], drawn[1 - receiver]
     assert (
-        own.dtype == nominal[receiver].dtype and 0.02 < float(torch.isin(own.long(), other.long()).float().mean()) < 0.7
+        own.dtype == nominal[receiver].dtype and 0.01 < float(torch.isin(own.long(), other.long()).float().mean()) < 0.7
     )
     least, most = torch.aminmax(nominal[receiver])
     assert least <= own.min() and own.max() <= most
@@ -116,10 +145,10 @@ def test_numbers_of_a_list_that_a_module_keeps_come_in_inputs_under_every_secret
 @pytest.mark.parametrize(
     "inputs",
     [
-        "torch.randint(9, (8, 64)), torch.randint(-19, -10, (8, 64))",
+        "torch.randint(9, (8, 12)), torch.randint(-19, -10, (8, 12))",
         "torch.randperm(64), torch.randint(9, (64,)).sort().values",
         "torch.rand(8, 64) < 0.5, torch.rand(8, 64) < 0.5",
     ],
 )
-def test_other_ranges_masks_and_two_of_which_neither_may_change_share_none(inputs: str) -> None:
+def test_short_rows_of_other_ranges_masks_and_two_of_which_neither_may_change_share_none(inputs: str) -> None:
     assert SHARED_NUMBERS not in made("a, b", inputs, "return a.sum(-1), b.sum(-1)").domain.names
