@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 from collections.abc import Callable, Sequence
-from typing import TypeGuard
 
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
+from ridgeline.tools.judge.worker.inputs.written_numbers import numbers_written
 from ridgeline.tools.records.trial_names import EARLY
 
 Held = Callable[[torch.Tensor], float]
@@ -47,18 +46,9 @@ def with_held_of(inputs: Tensors, others: Tensors, trial: str) -> Tensors:
 
 def _own_numbers(source: str, scalars: Sequence[Scalar]) -> list[float]:
     """Return scalars, and numbers that are written in the reference, but 0 and large ones; each once."""
-    found = [value for value in scalars if isinstance(value, float)]
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-            found += [-value for value in (node.operand.value,) if _is_number(value)]
-        elif isinstance(node, ast.Constant) and _is_number(node.value):
-            found.append(node.value)
+    found = [*(value for value in scalars if isinstance(value, float)), *numbers_written(source)]
     ordered = sorted(found, key=lambda value: isinstance(value, int))
     return list(dict.fromkeys(float(value) for value in ordered if 0 < abs(value) <= _LARGEST))
-
-
-def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def may_hold(tensor: torch.Tensor, number: float) -> bool:

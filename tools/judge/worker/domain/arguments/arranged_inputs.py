@@ -15,6 +15,7 @@ from ridgeline.tools.judge.worker.inputs.arrangements.corridors import may_be_co
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangement
 from ridgeline.tools.judge.worker.inputs.arrangements.shared_numbers import sources_of_numbers, with_shared_numbers
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.inputs.written_numbers import whole_numbers_written
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import CORRIDOR, NOMINAL, SHARED_NUMBERS, SOLID
 
@@ -71,8 +72,13 @@ class ArrangedInputs:
         forms = self._source.ways.forms
         sources = sources_of_numbers(inputs, self._source.weights.defaults, forms, free)
         parameters = functools.partial(self._source.weights.random, SHARED_NUMBERS)
-        distinct = [i for i in free if forms[i].is_distinct]
-        shared = functools.partial(with_shared_numbers, sources=sources, distinct=distinct, parameters=parameters)
+        shared = functools.partial(
+            with_shared_numbers,
+            sources=sources,
+            distinct=[i for i in free if forms[i].is_distinct],
+            written=whole_numbers_written(self._reference.source),
+            parameters=parameters,
+        )
         refused = self._settle_trial(
             SHARED_NUMBERS, tuple(sources), lambda chosen: functools.partial(shared, chosen=chosen)
         )

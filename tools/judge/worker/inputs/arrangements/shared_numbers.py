@@ -1,5 +1,5 @@
 """Whole numbers of an input that come in another argument too, or once more in their own row: identities that are looked up,
-counted or matched there, and phrases that come again.
+counted or matched there, phrases that come again, and numbers that the reference's source writes.
 
 Numbers of a wide range, drawn twice, hardly ever meet, whatever types hold them, nor are any close to others. The other
 argument may be a list that a module keeps, or be in order: what it holds stays.
@@ -40,6 +40,8 @@ _IN_LINE = 1 / 8
 _BUT_FOR_A_BIT = 1 / 2
 """Share of such numbers that have another bit, where an input may be so."""
 
+_WRITTEN = 1 / 16
+"""Share of an input's places that hold numbers which the reference's source writes."""
 _REPEATED = 1 / 2
 """Share of the rows, along the last dimension, in which one run of an input's own numbers comes once more, further on."""
 _RUNS_OF_OWN = (4, 1 / 4)
@@ -105,13 +107,15 @@ def with_shared_numbers(
     chosen: Collection[int],
     close: Collection[int] = (),
     distinct: Collection[int] = (),
+    written: torch.Tensor | None = None,
     parameters: Callable[[], Parameters] = dict,
 ) -> Tensors:
     """Return inputs of which the chosen ones hold numbers of their sources, in a share of their places.
 
     Those of the same row, where the leading dimensions agree; none beyond an input's own range. At last one that is its own
-    source holds runs of its own once more. Those of `close` have
-    numbers that are close to one another, or alike but for a bit, also in their sources. None of `distinct` comes twice.
+    source holds runs of its own once more, and each of the chosen ones some of the numbers `written` in the source. Those of
+    `close` have numbers that are close to one another, or alike but for a bit, also in their sources. None of `distinct`
+    comes twice.
     `parameters` returns those of the same trial, and is asked only where one is a source.
     """
     changed = [with_close_numbers(t, generator) if i in close else t for i, t in enumerate(inputs)]
@@ -125,6 +129,8 @@ def with_shared_numbers(
             changed[i] = _with_numbers_of(changed[i], given[source], generator, ends, part=part, is_close=is_close)
         if i in chosen and i in sources[i]:
             changed[i] = _with_own_again(changed[i], ends, generator)
+        if i in chosen and written is not None:
+            changed[i] = _with_some_of(changed[i], written[is_within(written, ends)], ends, generator)
         if i in close:
             changed[i] = with_bits_changed(changed[i], ends, generator)
         if i not in chosen:
@@ -181,6 +187,16 @@ def _drawn(
     is_one_run = kind >= 1 - _IN_ONE_RUN
     at = torch.where(is_one_run, in_own_place % source.shape[1], at)
     return source.gather(1, at), torch.where(is_one_run, is_in_run, is_taken)
+
+
+def _with_some_of(tensor: torch.Tensor, numbers: torch.Tensor, ends: Ends, generator: torch.Generator) -> torch.Tensor:
+    """Return whole numbers that hold in some places one of the given numbers; none takes a sentinel's place."""
+    if not len(numbers):
+        return tensor
+    is_taken = torch.rand(tensor.shape, generator=generator, device=generator.device) < _WRITTEN
+    which = torch.randint(len(numbers), tensor.shape, generator=generator, device=generator.device)
+    chosen = numbers.to(tensor.device)[which].to(tensor.dtype)
+    return torch.where(is_taken & is_within(tensor, ends), chosen, tensor)
 
 
 def _with_own_again(tensor: torch.Tensor, ends: Ends, generator: torch.Generator) -> torch.Tensor:

@@ -56,11 +56,19 @@ def test_many_rows_of_one_input_repeat_a_run_of_their_own() -> None:
     assert bool(torch.isin(again, ids).all())
 
 
+def test_numbers_that_the_source_writes_come_where_they_are_within_range() -> None:
+    found = made("x", "torch.randint(2**20, (8, 256))", "return ((x == 977123) | (x == -3)).double().cumsum(-1)")
+    for secret in (b"one", b"another"):
+        found.source.draw_from(secret)
+        (ids,) = found.book.contents.of(SHARED_NUMBERS)[0]
+        assert 0 < int((ids == 977123).sum()) < 128 and int(ids.min()) >= 0
+
+
 def test_a_single_input_of_whole_numbers_meets_its_own_once_more() -> None:
     found = made("x", "torch.randint(32000, (8, 256))", "return x.double().cumsum(-1)")
     (ids,), (nominal,) = found.book.contents.of(SHARED_NUMBERS)[0], found.source.nominal(SHARED_NUMBERS)
-    changed = (ids != nominal).any(-1)
-    assert bool(changed.any()) and not bool(changed.all()) and bool(torch.isin(ids, nominal).all())
+    changed = (ids != nominal).float().mean(-1)
+    assert float(changed.max()) > 0.1 > float(changed.min())
 
 
 @pytest.mark.parametrize(
