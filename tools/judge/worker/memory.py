@@ -26,7 +26,7 @@ class ArenaMemory:
         specs = [a for a in signature.args if a.kind is ArgKind.TENSOR]
         offsets: dict[int, int] = {self.INPUTS: 0, self.PARAMETERS: 0, self.OUTPUTS: 0}
         starts: list[tuple[int, int]] = []
-        self.set_bytes = 0  # without the red zones, which nobody touches
+        self.set_bytes = 0  # without the red zones, which no kernel touches
         for spec in specs:
             region = self._region_of(spec.role)
             taken = _aligned(_size_bytes(spec))

@@ -42,6 +42,13 @@ _BUT_FOR_A_BIT = 1 / 2
 
 _WRITTEN = 1 / 16
 """Share of an input's places that hold numbers which the reference's source writes."""
+_EACH_WRITTEN = 3
+"""Places of each such number at least, as long as all take no more than _MOST_WRITTEN of an input's places."""
+_MOST_WRITTEN = 1 / 4
+_NEXT = 8
+"""Usual gaps between an input's numbers by which a written one may lie beyond them: a draw hardly ever has the last one."""
+_MOST_BEYOND = 1 / 16
+"""... of an input's range, at most."""
 _REPEATED = 1 / 2
 """Share of the rows, along the last dimension, in which one run of an input's own numbers comes once more, further on."""
 _RUNS_OF_OWN = (4, 1 / 4)
@@ -51,6 +58,8 @@ _LEAST_PLACES = 16
 
 Parameters = Mapping[str, torch.Tensor]
 """Parameters and buffers by name."""
+Choice = Callable[[torch.Tensor, Ends, torch.Tensor], torch.Tensor]
+"""Returns those of rising numbers that an input of a range may hold."""
 Sources = Mapping[int, Sequence[int | str]]
 """The inputs, itself among them, and the parameters and buffers, of which each input may hold numbers."""
 
@@ -108,12 +117,14 @@ def with_shared_numbers(
     close: Collection[int] = (),
     distinct: Collection[int] = (),
     written: torch.Tensor | None = None,
+    choice: Choice | None = None,
     parameters: Callable[[], Parameters] = dict,
 ) -> Tensors:
     """Return inputs of which the chosen ones hold numbers of their sources, in a share of their places.
 
     Those of the same row, where the leading dimensions agree; none beyond an input's own range. At last one that is its own
-    source holds runs of its own once more, and each of the chosen ones some of the numbers `written` in the source. Those of
+    source holds runs of its own once more, and each of the chosen ones some of the numbers `written` in the source, those of
+    a choice among CHOICES. Those of
     `close` have numbers that are close to one another, or alike but for a bit, also in their sources. None of `distinct`
     comes twice.
     `parameters` returns those of the same trial, and is asked only where one is a source.
@@ -129,8 +140,8 @@ def with_shared_numbers(
             changed[i] = _with_numbers_of(changed[i], given[source], generator, ends, part=part, is_close=is_close)
         if i in chosen and i in sources[i]:
             changed[i] = _with_own_again(changed[i], ends, generator)
-        if i in chosen and written is not None:
-            changed[i] = _with_some_of(changed[i], written[is_within(written, ends)], ends, generator)
+        if i in chosen and written is not None and choice is not None:
+            changed[i] = _with_some_of(changed[i], choice(written, ends, inputs[i]), ends, generator)
         if i in close:
             changed[i] = with_bits_changed(changed[i], ends, generator)
         if i not in chosen:
@@ -189,14 +200,42 @@ def _drawn(
     return source.gather(1, at), torch.where(is_one_run, is_in_run, is_taken)
 
 
+def _near(written: torch.Tensor, ends: Ends, tensor: torch.Tensor) -> torch.Tensor:
+    return written[is_within(written, _a_little_wider(ends, tensor))]
+
+
+def _near_but_for_the_largest(written: torch.Tensor, ends: Ends, tensor: torch.Tensor) -> torch.Tensor:
+    """Return the numbers without the first one that a table has no row for: `torch.randint` is given it."""
+    return _near(written, ends, tensor)[:-1]
+
+
+def _within(written: torch.Tensor, ends: Ends, _tensor: torch.Tensor) -> torch.Tensor:
+    return written[is_within(written, ends)]
+
+
+CHOICES: tuple[Choice, ...] = (_near, _near_but_for_the_largest, _within)
+"""The numbers of a source that an input may hold, the most first: those near its own, and those within its range."""
+
+
+def _a_little_wider(ends: Ends, tensor: torch.Tensor) -> Ends:
+    """Return a range with what may be missing at its ends, on the same side of 0 and within the type."""
+    low, high = ends
+    by = int((high - low) * min(_NEXT / tensor.numel(), _MOST_BEYOND))
+    limits = torch.iinfo(tensor.dtype)
+    return max(low - by, 0 if low >= 0 else limits.min), min(high + by, limits.max)
+
+
 def _with_some_of(tensor: torch.Tensor, numbers: torch.Tensor, ends: Ends, generator: torch.Generator) -> torch.Tensor:
     """Return whole numbers that hold in some places one of the given numbers; none takes a sentinel's place."""
     if not len(numbers):
         return tensor
-    is_taken = torch.rand(tensor.shape, generator=generator, device=generator.device) < _WRITTEN
-    which = torch.randint(len(numbers), tensor.shape, generator=generator, device=generator.device)
-    chosen = numbers.to(tensor.device)[which].to(tensor.dtype)
-    return torch.where(is_taken & is_within(tensor, ends), chosen, tensor)
+    order = torch.rand(tensor.numel(), generator=generator, device=generator.device).argsort()
+    least = min(_EACH_WRITTEN * len(numbers), int(_MOST_WRITTEN * tensor.numel()))
+    places = order[: max(least, int(_WRITTEN * tensor.numel()))]
+    chosen = numbers.to(tensor.device, tensor.dtype).repeat(-(-len(places) // len(numbers)))[: len(places)]
+    changed = tensor.flatten().clone()
+    changed[places] = torch.where(is_within(changed[places], ends), chosen, changed[places])
+    return changed.view(tensor.shape)
 
 
 def _with_own_again(tensor: torch.Tensor, ends: Ends, generator: torch.Generator) -> torch.Tensor:
