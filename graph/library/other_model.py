@@ -32,7 +32,7 @@ def refuse_other(problem: str, reference: str, model: torch.nn.Module, device: t
     """
     if type(model).forward is torch.nn.Module.forward:
         return
-    indices = [device.index] if device.index is not None else []
+    indices = [torch.cuda.current_device() if device.index is None else device.index] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=indices), torch.no_grad(), _module_of(reference) as written:
         try:
             certified, inputs = _made(written, device)

@@ -44,7 +44,7 @@ class _Stage(Enum):
     ENDED = "ended"
     """Its host may still extend the search."""
     LEFT = "left"
-    """The session is over: a host's graph that still works, as one whose stream is closed late, stores nothing of it."""
+    """The session is over: of a host's graph that still works, as one whose stream is closed late, its end alone is stored."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,10 +86,12 @@ class SessionRecord:
 
     def end(self, state: RunState) -> SearchResult:
         """Write the run's files, then store how the search ended: until they exist, it can be resumed."""
-        self.archive.save_run(self._with_finds(self._timed(RunRecord())))
-        result = write_result(self.archive.path.parent, self.archive, state)
-        self.archive.save_run(RunRecord(state=state))
-        self._stage = _Stage.ENDED
+        with self._one_at_a_time:
+            self.archive.save_run(self._with_finds(self._timed(RunRecord())))
+            result = write_result(self.archive.path.parent, self.archive, state)
+            self.archive.save_run(RunRecord(state=state))
+            if self._stage is not _Stage.LEFT:
+                self._stage = _Stage.ENDED
         return result
 
     def leave(self, left: RunRecord) -> None:

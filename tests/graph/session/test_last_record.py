@@ -307,6 +307,25 @@ async def test_a_hosts_graph_that_works_on_after_its_session_was_left_changes_no
     assert stored == [(record_of(tmp_path), page_of(tmp_path))]
 
 
+async def test_the_late_end_of_a_hosts_graph_is_the_last_that_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stopped_after_one_round(tmp_path)
+    leave = SessionRecord.leave
+
+    def leave_before_the_end(record: SessionRecord, left: RunRecord) -> None:
+        leave(record, left)
+        record.end(RunState.FINISHED)
+        record.go_on()
+
+    monkeypatch.setattr(SessionRecord, "leave", leave_before_the_end)
+    asked = options(tmp_path, resume=True)
+    async with open_context(asked, engine=MemoryEngine(), models=[ScriptedModel()]) as context:
+        assert context.go_on is not None
+        context.go_on()
+    assert record_of(tmp_path).state is RunState.FINISHED
+
+
 async def hosted(asked: SearchRequest, model: ScriptedModel, *, rounds: list[int]) -> None:
     """Run a search in a host's graph, to one number of rounds after another, with one context."""
     async with open_context(asked, engine=MemoryEngine(), models=[model]) as context:
