@@ -242,5 +242,14 @@ def _replace(source: str, edits: list[tuple[ast.expr, str]]) -> str:
 
 
 def has_init_inputs(reference: str | None) -> bool:
-    """Say whether a reference names `get_init_inputs`, which it may leave out: its model takes no arguments then."""
-    return "get_init_inputs" in (reference or "")
+    """Say whether a reference has a `get_init_inputs`, which it may leave out: its model takes no arguments then."""
+    return any(_given_name(node) == "get_init_inputs" for node in ast.walk(ast.parse(reference or "")))
+
+
+def _given_name(node: ast.AST) -> str | None:
+    """Return the name that a definition, an import or an assignment gives."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name
+    if isinstance(node, ast.alias):
+        return node.asname or node.name
+    return node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else None

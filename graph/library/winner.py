@@ -45,8 +45,8 @@ def load(
     Args:
         run: a run's folder, its name in `runs`, an exported archive, or what `open_run` returned.
         model: may be left out where the kernel takes no parameters and no buffers. On one draw of inputs it must give what
-            the reference gives with its tensors: another number or text in it is refused. Both compute the problem's full size
-            once for that, with memory for the model's tensors twice more at most.
+            the reference gives with its tensors: another number or text that shows there is refused. Both compute the problem's
+            full size once for that, with memory for the model's tensors twice more at most.
         uncertified: take a winner without a certificate that passed.
         any_cpu: take a winner of another CPU's run.
 

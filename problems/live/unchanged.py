@@ -25,7 +25,8 @@ class ChangesOwn(ProblemError):
 def unchanged(module: torch.nn.Module) -> Iterator[None]:
     """Leave a module's tensors and attributes as they were, whatever its `forward` does to them meanwhile.
 
-    Objects of other classes, which an attribute may hold, keep what was done to them.
+    Objects of other classes, which an attribute may hold, keep what was done to them, and so do tensors in attributes
+    that are no plain memory: sparse, quantized, nested or without data.
 
     Raises:
         ChangesOwn: a parameter, a buffer or a tensor in an attribute was written.
@@ -52,9 +53,17 @@ def unchanged(module: torch.nn.Module) -> Iterator[None]:
 def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     named = dict(module.named_parameters()) | dict(module.named_buffers())
     for path, part in module.named_modules():
-        own = {name: value for name, value in vars(part).items() if type(value) is torch.Tensor}
+        own = {name: value for name, value in vars(part).items() if type(value) is torch.Tensor and _is_plain(value)}
         named |= {f"{path}.{name}" if path else name: tensor for name, tensor in own.items()}
     return named
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor's bytes can be looked at and written."""
+    is_of_another_kind = (
+        tensor.is_nested or tensor.is_quantized or tensor.is_meta or tensor.is_conj() or tensor.is_neg()
+    )
+    return tensor.layout is torch.strided and not is_of_another_kind
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:

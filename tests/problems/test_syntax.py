@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from ridgeline.problems.syntax import odd_counts, substitute_sizes, top_level_numbers
+from ridgeline.problems.syntax import has_init_inputs, odd_counts, substitute_sizes, top_level_numbers
 from ridgeline.tools.errors import ProblemError
 
 
@@ -70,6 +70,21 @@ def test_a_text_is_replaced_by_a_types_name_and_by_nothing_else() -> None:
     assert substitute_sizes(source, {"DTYPE": "bfloat16", "N": 8}, "here") == "DTYPE = 'bfloat16'\nN = 8\n"
     with pytest.raises(ProblemError, match="here.DTYPE: must be one of float32, float16, bfloat16 as in the reference"):
         substitute_sizes(source, {"DTYPE": 16}, "here")
+
+
+@pytest.mark.parametrize(
+    ("source", "has"),
+    [
+        ("def get_init_inputs():\n    return []\n", True),
+        ("from own import inputs as get_init_inputs\n", True),
+        ("get_init_inputs = list\n", True),
+        ("if True:\n    def get_init_inputs(): return []\n", True),
+        ("# no get_init_inputs: Model takes nothing\nN = 'get_init_inputs'\n", False),
+        (None, False),
+    ],
+)
+def test_a_reference_has_init_inputs_where_it_gives_that_name(source: str | None, has: bool) -> None:
+    assert has_init_inputs(source) is has
 
 
 def test_the_numbers_that_sizes_may_replace_are_listed() -> None:

@@ -71,6 +71,24 @@ def test_one_that_writes_its_own_tensors_is_refused_as_the_judge_would_and_left_
     assert not (tmp_path / "own").exists()
 
 
+@pytest.mark.parametrize(
+    "kept",
+    [
+        lambda: torch.eye(8).to_sparse(),
+        lambda: torch.empty(8, device="meta"),
+        lambda: torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.quint8),
+        lambda: torch.ones(4, dtype=torch.complex64).conj(),
+        lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+    ],
+    ids=["sparse", "meta", "quantized", "conjugate", "nested"],
+)
+@pytest.mark.filterwarnings("ignore")  # torch warns that some of these are prototypes, or go
+def test_tensors_of_other_kinds_in_attributes_are_left_alone(tmp_path: Path, kept: Callable[[], torch.Tensor]) -> None:
+    module = Keeping(lambda m, x: x + m.table)
+    module.kept = kept()
+    made(tmp_path, module, torch.randn(8, 64))
+
+
 def test_what_it_counts_and_keeps_is_what_it_was(tmp_path: Path) -> None:
     module = Keeping(counting)
     made(tmp_path, module, torch.randn(8, 64))

@@ -156,6 +156,7 @@ def test_what_speaks_against_a_reference_is_told(outlines: OutlineProcess, sourc
             "; make model and inputs on the CPU: Ridgeline moves them to",
         ),
         ("float(x.sum()); nn.Linear(8, 8).to('cuda')", "raised", "; make model and inputs on the CPU"),
+        ("float(x.sum()); return torch.histc(x.int(), 16, 0, 15)", "gpu", "not implemented for 'Int'"),
         ("float(x.sum()); return torch.softmax(x.long(), -1)", "raised", "not implemented for 'Long'"),
         ("float(x.sum()); return nn.Module()(x)", "raised", 'is missing the required "forward" function'),
         ("float(x.sum()); assert len(x) == 9, 'the GPU kernel takes 9 rows'", "raised", "the GPU kernel takes 9 rows"),

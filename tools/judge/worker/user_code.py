@@ -37,12 +37,14 @@ _NO_GPU = re.compile(
 _TORCHS_CUDA = f"{Path(torch.cuda.__file__).parent}{os.sep}"
 _LACKS_A_GPU = re.compile(
     r"\bcuda|cudnn|nvidia|\bGPUs?\b|\btriton\b|\b0 active drivers|dummy base class|could not run '|"
-    r"not implemented for '(?:half|bfloat16|float8|float4|complexhalf)|no viable backend|no available kernel",
+    r"not implemented for '(?:half|bfloat16|float8|float4|complexhalf)|_cpu\"? not implemented for|no viable backend|"
+    r"no available kernel",
     re.IGNORECASE,
 )
 """Words of torch, and of Triton, for what has no kernel for the processor, or of a build without CUDA or a machine without.
 
-Of the types that a kernel may lack they are those that processors are often without: no device has a softmax of int64.
+Of the types that a kernel may lack they are those that processors are often without, or that a kernel lacks which is named
+after the processor: no device has a softmax of int64.
 """
 _RAISING = "RAISE_VARARGS"
 """The instruction of a `raise` and of an `assert`."""

@@ -51,7 +51,6 @@ _ROUNDING = 64  # last bits by which the halves of a symmetric matrix may differ
 _OFTEN_CROWDED = 1 / 2  # of the draws of whole numbers
 _CROWDED = 15 / 16  # of the places of such a draw
 _CHAINS = 1 / 4  # of the draws of whole numbers that name places along their own dimension
-_AS_MADE = 1 / 2  # of the draws of a floating-point buffer of whole numbers, which others may have to be equal to
 _LEAST_OF_WHOLE = 3  # different numbers of such a buffer
 _MOVED = 3.0  # times the rms, by which one element is moved
 
@@ -65,7 +64,6 @@ class ParameterWay:
     with_element: Change
     is_free: bool = False  # values of any size around the tensor's own, not within a bound
     seldom: Way | None = None  # draws that have what only some of `draw` have
-    is_usually_as_made: bool = False  # in the nominal trials
 
 
 def ways_at_first(tensor: torch.Tensor, *, is_buffer: bool, stays_in_order: bool) -> tuple[ParameterWay, ...]:
@@ -78,8 +76,6 @@ def ways_at_first(tensor: torch.Tensor, *, is_buffer: bool, stays_in_order: bool
         if not _may_be_random(tensor, is_buffer=is_buffer):
             return ()
         order = order_of(tensor) if stays_in_order else 0
-        if is_buffer and _holds_whole_numbers(tensor):
-            return (_often_as_made(_in_order(order) if order else RANDOM), *ways_after_random(tensor))
         return (_in_order(order), *ways_after_random(tensor)) if order else (RANDOM,)
     return _ways_of_whole(tensor) if _is_whole(tensor) else ()
 
@@ -106,6 +102,13 @@ def ways_after_random(tensor: torch.Tensor) -> tuple[ParameterWay, ...]:
     )
 
 
+def lists_whole_numbers(tensor: torch.Tensor) -> bool:
+    """Return whether floating-point values are whole numbers, to which others may be compared: codes, places, labels."""
+    if not tensor.is_floating_point() or _is_nearly_symmetric(tensor) or not bool((tensor == tensor.round()).all()):
+        return False
+    return bool(torch.unique(tensor).numel() >= _LEAST_OF_WHOLE)
+
+
 def has_fragile_structure(tensor: torch.Tensor) -> bool:
     """Return whether random values break what a reference may need: some draws of a matrix are definite by chance."""
     return tensor.is_floating_point() and (_is_nearly_symmetric(tensor) or order_of(tensor) != 0)
@@ -129,23 +132,6 @@ def _is_whole(tensor: torch.Tensor) -> bool:
 def _may_be_random(tensor: torch.Tensor, *, is_buffer: bool) -> bool:
     """Return whether a tensor may take random values: not a mask of zeros and ones, nor one of infinities."""
     return is_finite(tensor) and not (is_buffer and is_binary(tensor))
-
-
-def _holds_whole_numbers(tensor: torch.Tensor) -> bool:
-    """Return whether a floating-point buffer lists whole numbers, to which others may be compared: codes, places, labels."""
-    if _is_nearly_symmetric(tensor) or not bool((tensor == tensor.round()).all()):
-        return False
-    return bool(torch.unique(tensor).numel() >= _LEAST_OF_WHOLE)
-
-
-def _often_as_made(way: ParameterWay) -> ParameterWay:
-    """Return a way some of whose draws are the tensor itself: no other number is equal to what was drawn at random."""
-
-    def draw(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        is_as_made = torch.rand((), generator=generator, device=generator.device) < _AS_MADE
-        return torch.where(is_as_made, tensor, way.draw(tensor, generator))
-
-    return replace(way, draw=draw, is_usually_as_made=True)
 
 
 def _ways_of_whole(tensor: torch.Tensor) -> tuple[ParameterWay, ...]:

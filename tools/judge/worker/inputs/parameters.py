@@ -20,6 +20,7 @@ from ridgeline.tools.judge.worker.inputs.parameter_ways import (
     Change,
     ParameterWay,
     has_fragile_structure,
+    lists_whole_numbers,
     ways_after_random,
     ways_at_first,
 )
@@ -33,6 +34,7 @@ SMALL = 0.02
 _FEW_ROWS = 4
 _LEAST_OF_FEW = 16
 """So few rows of so many numbers are no matrix that mixes rows and columns, but logits or rates that are compared."""
+_AS_MADE = 1 / 2  # of the draws of a floating-point buffer of whole numbers, which others may have to be equal to
 _DRAWS = 4  # that leave a tensor as it is show a way that cannot change it
 
 Values = dict[str, torch.Tensor]
@@ -69,6 +71,9 @@ class ParameterSource:
         self._ways = {n: each for n, each in ways.items() if each}
         self._arguments = tuple(arguments)
         self._orders = {n: order for n in self._ways if n in kept_in_order and (order := order_of(defaults[n]))}
+        self._listed = frozenset(n for n in self._ways if n in buffers and lists_whole_numbers(defaults[n]))
+        self.are_ways_known = False
+        """Until then every draw differs from the model's own values, of which a reference takes any."""
         self._only: frozenset[str] | None = None
 
     @property
@@ -127,9 +132,15 @@ class ParameterSource:
     def _randomly(self, name: str, tensor: torch.Tensor, generator: torch.Generator, label: str) -> torch.Tensor:
         if name not in self._ways or (self._only is not None and name not in self._only):
             return tensor
-        way = self._ways[name][0]
-        drawn = way.draw(tensor, generator)
-        return tensor if way.is_usually_as_made and label in NOMINAL else drawn
+        drawn = self._ways[name][0].draw(tensor, generator)
+        return tensor if self.are_ways_known and self._is_as_made(name, label) else drawn
+
+    def _is_as_made(self, name: str, label: str) -> bool:
+        """Return whether a label has the model's own values of a buffer: no number is equal to one that is drawn at random."""
+        if name not in self._listed or label in NOMINAL:
+            return name in self._listed
+        generator = self._generator(f"{label}:as made:{name}")
+        return bool(torch.rand((), generator=generator, device=generator.device) < _AS_MADE)
 
     def with_seldom(self, label: str) -> Values:
         """Return random values, those of whole numbers as only some draws have them; nothing where there are none such."""

@@ -308,7 +308,9 @@ def test_a_floating_buffer_of_whole_numbers_is_at_times_as_the_model_makes_it(
     listed = LAYER.replace("self.layer = nn.Linear(64, 32)", f'self.register_buffer("listed", {made})')
 
     def of_secret(secret: bytes) -> ParameterSource:
-        return SecretSource(Reference(source.replace("    def forward", listed)), secret).weights
+        weights = SecretSource(Reference(source.replace("    def forward", listed)), secret).weights
+        weights.are_ways_known = True
+        return weights
 
     weights = of_secret(b"secret")
     draws = [weights.random(f"draw {i}")["listed"] for i in range(64)]

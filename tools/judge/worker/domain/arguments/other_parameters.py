@@ -64,6 +64,11 @@ class OtherParameters:
 
     def settle(self) -> dict[str, str]:
         """Return those that the reference takes with no other values, by name in the model with the reason."""
+        kept = self._settled()
+        self._weights.are_ways_known = True
+        return kept
+
+    def _settled(self) -> dict[str, str]:
         weights, kept = self._weights, dict[str, str]()
         fragile = weights.fragile
         if not weights.varied:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.tools.judge.worker.made import made_of
 
 from ridgeline.tools.errors import DeviceLostError
 from ridgeline.tools.judge.worker.device import Cpu
@@ -308,3 +309,13 @@ def test_a_usual_draw_at_which_the_reference_raises_does_not_end_the_load() -> N
     found = Found(WEIGHT, f"assert abs(float(self.weight[0, 0]) - {refused!r}) > 1e-6; return self.weight @ x")
     assert not found.settled().not_varied
     assert found.takes(found.weights.random(NOMINAL[0]))
+
+
+def test_what_a_buffer_of_whole_numbers_may_hold_is_found_by_draws_that_are_never_as_made() -> None:
+    buffer = 'self.register_buffer("order", torch.tensor([3.0, 1.0, 0.0, 2.0] * 8))'
+    source = SOURCE.format(init=buffer, body="return x[:, self.order.long()] * 2")
+    for secret in range(12):  # a way that half of the draws leave unused passes for one that is taken
+        found = made_of(source, secret=bytes([secret]))
+        assert not any("IndexError" in why for why in found.domain.skipped.values()) and not found.domain.not_varied
+        order = found.source.weights.random("any")["order"]
+        assert float(order.min()) >= 0 and float(order.max()) < 4
