@@ -84,12 +84,13 @@ class ArrangedInputs:
             parameters=parameters,
         )
         refused: dict[tuple[str, int], str] = {}
-        for choice in CHOICES:
+        for number, choice in enumerate(CHOICES):
             shared = functools.partial(shared, choice=choice)
             refused = self._settle_trial(
                 SHARED_NUMBERS,
                 tuple(sources),
                 lambda chosen, of=shared: functools.partial(of, chosen=chosen),  # type: ignore[misc]
+                what=f"with choice {number} of the source's numbers," if number else "",
             )
             if not refused:
                 break

@@ -124,10 +124,9 @@ def with_shared_numbers(
 
     Those of the same row, where the leading dimensions agree; none beyond an input's own range. At last one that is its own
     source holds runs of its own once more, and each of the chosen ones some of the numbers `written` in the source, those of
-    a choice among CHOICES. Those of
-    `close` have numbers that are close to one another, or alike but for a bit, also in their sources. None of `distinct`
-    comes twice.
-    `parameters` returns those of the same trial, and is asked only where one is a source.
+    a choice among CHOICES. Those of `close` have numbers that are close to one another, or alike but for a bit, also in their
+    sources. None of `distinct` comes twice. `parameters` returns those of the same trial, and is asked only where one is a
+    source.
     """
     changed = [with_close_numbers(t, generator) if i in close else t for i, t in enumerate(inputs)]
     is_any_named = any(isinstance(source, str) for i in chosen for source in sources[i])
@@ -201,19 +200,19 @@ def _drawn(
 
 
 def _near(written: torch.Tensor, ends: Ends, tensor: torch.Tensor) -> torch.Tensor:
-    return written[is_within(written, _a_little_wider(ends, tensor))]
+    """Return the numbers near an input's own, but for the largest where that is beyond these: the bound of `torch.randint`.
 
-
-def _near_but_for_the_largest(written: torch.Tensor, ends: Ends, tensor: torch.Tensor) -> torch.Tensor:
-    """Return the numbers without the first one that a table has no row for: `torch.randint` is given it."""
-    return _near(written, ends, tensor)[:-1]
+    A table has no row for the bound, and on a GPU a look-up beyond a table ends the judge.
+    """
+    near = written[is_within(written, _a_little_wider(ends, tensor))]
+    return near[:-1] if len(near) and near[-1] > ends[1] else near
 
 
 def _within(written: torch.Tensor, ends: Ends, _tensor: torch.Tensor) -> torch.Tensor:
     return written[is_within(written, ends)]
 
 
-CHOICES: tuple[Choice, ...] = (_near, _near_but_for_the_largest, _within)
+CHOICES: tuple[Choice, ...] = (_near, _within)
 """The numbers of a source that an input may hold, the most first: those near its own, and those within its range."""
 
 
