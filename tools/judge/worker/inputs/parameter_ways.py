@@ -51,7 +51,7 @@ _ROUNDING = 64  # last bits by which the halves of a symmetric matrix may differ
 _OFTEN_CROWDED = 1 / 2  # of the draws of whole numbers
 _CROWDED = 15 / 16  # of the places of such a draw
 _CHAINS = 1 / 4  # of the draws of whole numbers that name places along their own dimension
-_LEAST_OF_WHOLE = 3  # different numbers of such a buffer
+_LEAST_OF_WHOLE = 3  # different numbers of what lists whole ones as floating-point values
 _MOVED = 3.0  # times the rms, by which one element is moved
 
 
