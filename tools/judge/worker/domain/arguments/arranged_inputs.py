@@ -13,11 +13,7 @@ from ridgeline.tools.judge.worker.inputs.arrangements.areas import may_have_area
 from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import may_be_close
 from ridgeline.tools.judge.worker.inputs.arrangements.corridors import may_be_corridors, with_corridors
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangement
-from ridgeline.tools.judge.worker.inputs.arrangements.shared_numbers import (
-    CHOICES,
-    sources_of_numbers,
-    with_shared_numbers,
-)
+from ridgeline.tools.judge.worker.inputs.arrangements.shared_numbers import sources_of_numbers, with_shared_numbers
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.written_numbers import whole_numbers_written
 from ridgeline.tools.judge.worker.reference import Reference
@@ -83,17 +79,9 @@ class ArrangedInputs:
             written=whole_numbers_written(self._reference.source),
             parameters=parameters,
         )
-        refused: dict[tuple[str, int], str] = {}
-        for number, choice in enumerate(CHOICES):
-            shared = functools.partial(shared, choice=choice)
-            refused = self._settle_trial(
-                SHARED_NUMBERS,
-                tuple(sources),
-                lambda chosen, of=shared: functools.partial(of, chosen=chosen),  # type: ignore[misc]
-                what=f"with choice {number} of the source's numbers," if number else "",
-            )
-            if not refused:
-                break
+        refused = self._settle_trial(
+            SHARED_NUMBERS, tuple(sources), lambda chosen: functools.partial(shared, chosen=chosen)
+        )
         taken = frozenset(sources).difference(i for _, i in refused)
         longest = max(size for t in (*inputs, *self._reference.named_tensors().values()) for size in (0, *t.shape))
         close = may_be_close(inputs, forms, free, longest)

@@ -45,10 +45,6 @@ _WRITTEN = 1 / 16
 _EACH_WRITTEN = 3
 """Places of each such number at least, as long as all take no more than _MOST_WRITTEN of an input's places."""
 _MOST_WRITTEN = 1 / 4
-_NEXT = 8
-"""Usual gaps between an input's numbers by which a written one may lie beyond them: a draw hardly ever has the last one."""
-_MOST_BEYOND = 1 / 16
-"""... of an input's range, at most."""
 _REPEATED = 1 / 2
 """Share of the rows, along the last dimension, in which one run of an input's own numbers comes once more, further on."""
 _RUNS_OF_OWN = (4, 1 / 4)
@@ -58,8 +54,6 @@ _LEAST_PLACES = 16
 
 Parameters = Mapping[str, torch.Tensor]
 """Parameters and buffers by name."""
-Choice = Callable[[torch.Tensor, Ends, torch.Tensor], torch.Tensor]
-"""Returns those of rising numbers that an input of a range may hold."""
 Sources = Mapping[int, Sequence[int | str]]
 """The inputs, itself among them, and the parameters and buffers, of which each input may hold numbers."""
 
@@ -117,32 +111,31 @@ def with_shared_numbers(
     close: Collection[int] = (),
     distinct: Collection[int] = (),
     written: torch.Tensor | None = None,
-    choice: Choice | None = None,
     parameters: Callable[[], Parameters] = dict,
 ) -> Tensors:
     """Return inputs of which the chosen ones hold numbers of their sources, in a share of their places.
 
-    Those of the same row, where the leading dimensions agree; none beyond an input's own range. At last one that is its own
-    source holds runs of its own once more, and each of the chosen ones some of the numbers `written` in the source, those of
-    a choice among CHOICES. Those of `close` have numbers that are close to one another, or alike but for a bit, also in their
-    sources. None of `distinct` comes twice. `parameters` returns those of the same trial, and is asked only where one is a
-    source.
+    Those of the same row, where the leading dimensions agree; none beyond an input's own range. Before that one that is its
+    own source holds runs of its own once more, and each of the chosen ones some of the numbers `written` in the source. Those
+    of `close` have numbers that are close to one another, or alike but for a bit, also in their sources. None of `distinct`
+    comes twice. `parameters` returns those of the same trial, and is asked only where one is a source.
     """
     changed = [with_close_numbers(t, generator) if i in close else t for i, t in enumerate(inputs)]
+    ranges = {i: range_without_sentinels(inputs[i]) or (0, 0) for i in {*chosen, *close}}
+    for i in sorted(chosen):  # at first: what two have in common stays whole
+        if i in sources[i]:
+            changed[i] = _with_own_again(changed[i], ranges[i], generator)
+        if written is not None:
+            changed[i] = _with_some_of(changed[i], written[is_within(written, ranges[i])], ranges[i], generator)
     is_any_named = any(isinstance(source, str) for i in chosen for source in sources[i])
     given = _by_key(tuple(changed), parameters() if is_any_named else {})
-    for i in sorted({*chosen, *close}):
-        ends = range_without_sentinels(inputs[i]) or (0, 0)
+    for i in sorted(ranges):
         others = [source for source in sources[i] if source != i] if i in chosen else []
         for source in others:
             part, is_close = len(others), i in close
-            changed[i] = _with_numbers_of(changed[i], given[source], generator, ends, part=part, is_close=is_close)
-        if i in chosen and i in sources[i]:
-            changed[i] = _with_own_again(changed[i], ends, generator)
-        if i in chosen and written is not None and choice is not None:
-            changed[i] = _with_some_of(changed[i], choice(written, ends, inputs[i]), ends, generator)
+            changed[i] = _with_numbers_of(changed[i], given[source], generator, ranges[i], part=part, is_close=is_close)
         if i in close:
-            changed[i] = with_bits_changed(changed[i], ends, generator)
+            changed[i] = with_bits_changed(changed[i], ranges[i], generator)
         if i not in chosen:
             changed[i] = distinct_again(changed[i], inputs[i], is_whole=i in distinct)
     return tuple(changed)
@@ -197,31 +190,6 @@ def _drawn(
     is_one_run = kind >= 1 - _IN_ONE_RUN
     at = torch.where(is_one_run, in_own_place % source.shape[1], at)
     return source.gather(1, at), torch.where(is_one_run, is_in_run, is_taken)
-
-
-def _near(written: torch.Tensor, ends: Ends, tensor: torch.Tensor) -> torch.Tensor:
-    """Return the numbers near an input's own, but for the largest where that is beyond these: the bound of `torch.randint`.
-
-    A table has no row for the bound, and on a GPU a look-up beyond a table ends the judge.
-    """
-    near = written[is_within(written, _a_little_wider(ends, tensor))]
-    return near[:-1] if len(near) and near[-1] > ends[1] else near
-
-
-def _within(written: torch.Tensor, ends: Ends, _tensor: torch.Tensor) -> torch.Tensor:
-    return written[is_within(written, ends)]
-
-
-CHOICES: tuple[Choice, ...] = (_near, _within)
-"""The numbers of a source that an input may hold, the most first: those near its own, and those within its range."""
-
-
-def _a_little_wider(ends: Ends, tensor: torch.Tensor) -> Ends:
-    """Return a range with what may be missing at its ends, on the same side of 0 and within the type."""
-    low, high = ends
-    by = int((high - low) * min(_NEXT / tensor.numel(), _MOST_BEYOND))
-    limits = torch.iinfo(tensor.dtype)
-    return max(low - by, 0 if low >= 0 else limits.min), min(high + by, limits.max)
 
 
 def _with_some_of(tensor: torch.Tensor, numbers: torch.Tensor, ends: Ends, generator: torch.Generator) -> torch.Tensor:
