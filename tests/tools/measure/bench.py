@@ -14,6 +14,17 @@ from ridgeline.tools.records.results import Verdict
 from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
+RELU_REFERENCE = """import torch
+from torch import nn
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) + 1
+def get_inputs():
+    return [torch.randn(64, 64)]
+def get_init_inputs():
+    return []
+"""
+
 
 class Bench:
     """A problem with its evaluator and compiler."""

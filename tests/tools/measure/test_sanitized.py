@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.tools.measure.bench import Bench
+from tests.tools.measure.bench import RELU_REFERENCE, Bench
 
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
 
@@ -14,22 +14,12 @@ pytestmark = [
     pytest.mark.thorough,
     pytest.mark.usefixtures("warm_judge"),
 ]
-REFERENCE = """import torch
-from torch import nn
-class Model(nn.Module):
-    def forward(self, x):
-        return torch.relu(x) + 1
-def get_inputs():
-    return [torch.randn(64, 64)]
-def get_init_inputs():
-    return []
-"""
 RELU = "for (int64_t i = 0; i < X_NUMEL; ++i) out[i] = (x[i] > 0 ? x[i] : 0) + 1;"
 
 
 @pytest.fixture(scope="module")
 def bench(folder: Path) -> Iterator[Bench]:
-    bench = Bench(folder, REFERENCE)
+    bench = Bench(folder, RELU_REFERENCE)
     yield bench
     bench.evaluator.close()
 

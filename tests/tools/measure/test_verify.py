@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 import pytest
 from tests.tools.conftest import exp_problem, without_tensors
 from tests.tools.measure.answering import Answering
-from tests.tools.measure.bench import Bench
+from tests.tools.measure.bench import RELU_REFERENCE, Bench
 
 from ridgeline.tools.judge.replies import Beyond, Different, Graded, Missing
 from ridgeline.tools.measure.verify import Verification, verify_candidate
@@ -49,16 +49,6 @@ void run(const float* xs_0, const float* xs_1, double scale, bool flag, const fl
     }
 }
 extern "C" size_t workspace_bytes() { return 48 * sizeof(float); }
-"""
-TORCH_REFERENCE = """import torch
-from torch import nn
-class Model(nn.Module):
-    def forward(self, x):
-        return torch.relu(x) + 1
-def get_inputs():
-    return [torch.randn(64, 64)]
-def get_init_inputs():
-    return []
 """
 ROUNDED_RELU = """
 #include <cstring>
@@ -130,7 +120,7 @@ def test_verify_wants_bools_exact(bench: Bench) -> None:
 
 
 def test_crfm_tolerance_passes_low_precision_and_names_its_class(folder: Path) -> None:
-    reference = TORCH_REFERENCE.replace("torch.relu(x) + 1", "torch.relu(x)")
+    reference = RELU_REFERENCE.replace("torch.relu(x) + 1", "torch.relu(x)")
     bench = Bench(folder, reference, tolerance="crfm")
     try:
         verdict = bench.verify(ROUNDED_RELU)
@@ -163,7 +153,7 @@ def test_scalars_that_are_no_plain_numbers_reach_the_kernel(folder: Path) -> Non
 
 @pytest.mark.slow  # a torch build; tests/cheats/test_torch_form.py has one for every day
 def test_torch_interface_passes_honest_calls_and_rejects_a_view(folder: Path) -> None:
-    bench = Bench(folder, TORCH_REFERENCE, interface="torch")
+    bench = Bench(folder, RELU_REFERENCE, interface="torch")
     try:  # one source for both, since a torch build takes a minute: honest for six calls, then a view of its input
         verdict = bench.verify(
             "#include <torch/extension.h>\nstatic int calls = 0;\n"
