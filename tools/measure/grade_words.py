@@ -46,9 +46,13 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
         )
         return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
     if graded.measured is not None:
+        is_by_class = tolerance is not PrecisionClass.CRFM  # whose gate is 1e-2 of each element, whatever the class
+        like, required = (
+            (f"like {graded.measured} arithmetic, ", f", and {tolerance} is required") if is_by_class else ("", "")
+        )
         reason = (
-            f"{name}: {error}: like {graded.measured} arithmetic, sums of very many terms in one float, another constant (an "
-            f"epsilon, a factor), an input that is not read or some work left out, and {tolerance} is required{details}"
+            f"{name}: {error}: {like}sums of very many terms in one float, another constant (an "
+            f"epsilon, a factor), an input that is not read or some work left out{required}{details}"
         )
         return Finding(code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
     return Finding(code=ReasonCode.WRONG_VALUES, reason=f"{name}: values of {output} differ ({error}){details}")

@@ -43,6 +43,16 @@ def test_a_looser_class_is_told_with_the_figure_too() -> None:
     assert "another constant (an epsilon, a factor)" in found.reason and "worst at out[1, 2]: " in found.reason
 
 
+def test_the_rule_of_one_part_in_a_hundred_names_no_class() -> None:
+    nearest = LimitUse(measure=Measure.CRFM, figure=0.012, limit=0.01)
+    found = explain_grade(graded(nearest, measured=PrecisionClass.FP32), PrecisionClass.CRFM)
+    assert found.code is ReasonCode.PRECISION_TOO_LOW
+    assert "gate 0.01 (1.2 x): sums of very many terms in one float, another constant" in found.reason
+    assert "some work left out; worst at out[1, 2]: " in found.reason, (
+        "an error within fp32's gates is no other class's"
+    )
+
+
 def test_a_scalar_has_no_place_and_is_not_all_of_anything() -> None:
     scalar = {"worst": Element(index=(), got=7.5, expected=7.4), "error_map": ErrorMap(wrong=1, total=1)}
     found = explain_grade(graded(**scalar, measured=PrecisionClass.BF16), PrecisionClass.FP32)  # type: ignore[arg-type]

@@ -196,9 +196,9 @@ def _with_some_of(tensor: torch.Tensor, numbers: torch.Tensor, ends: Ends, gener
     """Return whole numbers that hold in some places one of the given numbers; none takes a sentinel's place."""
     if not len(numbers):
         return tensor
-    order = torch.rand(tensor.numel(), generator=generator, device=generator.device).argsort()
     least = min(_EACH_WRITTEN * len(numbers), int(_MOST_WRITTEN * tensor.numel()))
-    places = order[: max(least, int(_WRITTEN * tensor.numel()))]
+    places = torch.randperm(tensor.numel(), generator=generator, device=generator.device)
+    places = places[: max(least, int(_WRITTEN * tensor.numel()))]
     chosen = numbers.to(tensor.device, tensor.dtype).repeat(-(-len(places) // len(numbers)))[: len(places)]
     changed = tensor.flatten().clone()
     changed[places] = torch.where(is_within(changed[places], ends), chosen, changed[places])
