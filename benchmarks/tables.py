@@ -199,7 +199,7 @@ def crfm() -> str:
     rows = []
     for name, entry in figures("outside-crfm-cuda").items():
         eager = " / ".join(_number(ms, ".3f") for ms in entry["baselines_ms"].values()) or "-"
-        verdict = "ok" if entry["status"] == "ok" else f"{_refusal(entry)}: {entry['reason']}"
+        verdict = "ok" if entry["status"] == "ok" else f"{_refusal(entry)}: {entry['reason'].split('; ')[0]}"
         cells = (
             _number(entry["rel_error"], ".1e"),
             entry["precision_class"] or "-",
