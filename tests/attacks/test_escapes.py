@@ -123,6 +123,15 @@ def test_nothing_is_left_for_the_next_program(sandbox: Sandbox) -> None:
         assert SECRET in wrote
 
 
+def test_what_the_whole_machine_does_is_not_shown(sandbox: Sandbox) -> None:
+    """Who else works would tell a candidate when the judge changes contents."""
+    counters = ("loadavg", "stat", "vmstat", "interrupts", "softirqs", "schedstat", "pressure/cpu")
+    script = "; ".join(f"echo {name} $(cat /proc/{name} | wc -c)" for name in (*counters, "cpuinfo"))
+    _, printed = sandbox.run(Confined(command=("/bin/sh", "-c", script), allow_processes=True))
+    shown = [line.split()[0] for line in printed.splitlines() if line.split()[-1].isdigit() and int(line.split()[-1])]
+    assert shown == ["cpuinfo"], printed
+
+
 def test_no_other_process_is_touched(sandbox: Sandbox, confine: Confine) -> None:
     victim_program = (
         "import ctypes, sys; secret = ctypes.create_string_buffer(sys.stdin.readline().encode());"

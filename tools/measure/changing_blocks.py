@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -65,6 +65,11 @@ class ChangingBlocks:
     in_vain: int = 0  # blocks since the last change that came in time
     delays: list[int] = field(default_factory=list)  # calls that began while contents were written
     rng: random.Random = field(default_factory=random.SystemRandom)
+    _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1), init=False)
+
+    def __post_init__(self) -> None:
+        """Begin the thread that changes contents: beginning with a block, it would show in the machine's count of tasks."""
+        self._beside.submit(int).result()
 
     @property
     def n_changed(self) -> int:
@@ -104,12 +109,13 @@ class ChangingBlocks:
         timed = self.timed
         timed.judge.ask(DrawNext())
         watch = TicketWatch(side=timed.side, sets=plan.sets, block_s=plan.calls * timed.usual_call_s)
-        with on_any_core(timed.judge.pid), ThreadPoolExecutor(1) as beside:
-            changing = beside.submit(self._change, plan, watch)
+        with on_any_core(timed.judge.pid):
+            changing = self._beside.submit(self._change, plan, watch)
             try:
                 timed.side.loop(plan.sets)
             finally:
                 watch.ended.set()
+                wait((changing,))
             to_see = changing.result()
         timed.side.stop()
         _expect_returned(watch)

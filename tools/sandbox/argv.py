@@ -13,8 +13,21 @@ from ridgeline.tools.sandbox.rules import Confined, Tier, dropped_uid
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives", "/etc/ld.so.cache")
 _MACHINE = ("/sys/devices/system/cpu", "/sys/devices/system/node")  # how many cores there are, and where
 # Tier B shows the machine's /proc, of which these files describe the machine; /proc/self is the command's own folder.
-_PROC = tuple(f"/proc/{name}" for name in ("self", "cpuinfo", "meminfo", "stat", "version", "filesystems", "sys"))
-_PROC_OF_DEVICES = ("/proc/devices", "/proc/driver/nvidia")  # a GPU's driver asks them; tier A shows all of /proc
+_PROC = tuple(f"/proc/{name}" for name in ("self", "cpuinfo", "meminfo", "version", "filesystems", "sys"))
+_PROC_OF_DEVICES = ("/proc/devices", "/proc/driver/nvidia", "/proc/stat")  # a GPU's driver asks them
+# What the whole machine does, which tier A covers. It would tell a candidate who else works: the judge that changes contents.
+_COUNTERS = (
+    "buddyinfo",
+    "diskstats",
+    "interrupts",
+    "loadavg",
+    "pressure",
+    "schedstat",
+    "softirqs",
+    "vmstat",
+    "zoneinfo",
+)
+_COUNTERS_WITHOUT_DEVICES = (*_COUNTERS, "stat")
 _DEV_READ = ("/dev/urandom", "/dev/random")
 _DEV_WRITE = ("/dev/null", "/dev/zero", "/dev/full")
 _SHM_BYTES = 16 << 20
@@ -72,6 +85,8 @@ def _bubblewrap(launcher: Path, confined: Confined, readable: list[Path], *, lif
     for path in _SYSTEM:
         argv += _system_bind(path)
     argv += ["--proc", "/proc", "--dev", "/dev", "--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm"]
+    for name in _COUNTERS if confined.devices else _COUNTERS_WITHOUT_DEVICES:
+        argv += _covered(f"/proc/{name}")
     for path in confined.devices:
         argv += ["--dev-bind", path, path]
     for path in _MACHINE:
@@ -83,6 +98,13 @@ def _bubblewrap(launcher: Path, confined: Confined, readable: list[Path], *, lif
         argv += ["--bind", str(confined.workdir), str(confined.workdir)]
     # bubblewrap's own tmpfs behind / and /dev has no size limit, so both become read-only.
     return [*argv, "--remount-ro", "/dev", "--remount-ro", "/", "--"]
+
+
+def _covered(path: str) -> list[str]:
+    """Return what shows nothing in a path's place; a machine may have none."""
+    if os.path.isdir(path):
+        return ["--tmpfs", path, "--remount-ro", path]
+    return ["--ro-bind", os.devnull, path] if os.path.exists(path) else []
 
 
 def _system_bind(path: str) -> list[str]:

@@ -6,6 +6,7 @@ order of the two threads is left to the machine's load.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -240,3 +241,18 @@ def test_a_gpu_has_no_such_blocks() -> None:
     memory = Memory()
     memory.device_kind = DeviceKind.CUDA
     assert not blocks_of(memory, honest(memory)).is_open(BLOCK_PARTS)
+
+
+def test_no_thread_begins_or_ends_with_a_block_whose_contents_change() -> None:
+    memory = Memory()
+    counts: list[int] = []
+    before = set(threading.enumerate())
+
+    def call(index: int) -> None:
+        counts.append(len(set(threading.enumerate()) - before))
+        memory.outputs[index] = 2 * memory.inputs[index] + memory.parameter
+
+    blocks = blocks_of(memory, Looping(memory, call))
+    call(0)  # as a block of the other kind does
+    run_all(blocks)
+    assert len(counts) > CALLS and set(counts) == {1}

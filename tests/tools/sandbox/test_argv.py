@@ -29,4 +29,4 @@ def test_tier_b_shows_the_drivers_part_of_proc_to_a_gpus_runner_alone() -> None:
         confined = Confined(command=("/bin/true",), devices=devices)
         return set(options(confined_argv(Tier.LANDLOCK, Path("/usr/bin/env"), confined), "--read"))
 
-    assert reads(*NODES) - reads() == {"/proc/devices", "/proc/driver/nvidia"}
+    assert reads(*NODES) - reads() == {"/proc/devices", "/proc/driver/nvidia", "/proc/stat"}
