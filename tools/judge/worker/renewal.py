@@ -161,7 +161,8 @@ class Renewal:
             torch.set_num_threads(threads)
 
     def _other_parameters(self, label: str) -> dict[str, torch.Tensor]:
-        return parameters_of_kind(self._kind, label, self._book, self._source)
+        values = parameters_of_kind(self._kind, label, self._book, self._source)
+        return self._source.weights.unlike(self._memory.parameters, values, label)
 
     def _write_parameters(self, label: str, wanted: ParameterKind | None) -> None:
         rng, weights = self._source.rng(label + ":parameters"), self._source.weights

@@ -127,18 +127,28 @@ class ParameterSource:
     def random(self, label: str) -> Values:
         """Return random values: none keeps a default such as weight 1 and bias 0."""
         generator = self._generator(label + ":parameters")
-        return {n: self._randomly(n, t, generator, label) for n, t in self.defaults.items()}
+        return {n: self._randomly(n, t, generator) for n, t in self.defaults.items()}
 
-    def _randomly(self, name: str, tensor: torch.Tensor, generator: torch.Generator, label: str) -> torch.Tensor:
+    def _randomly(self, name: str, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         if name not in self._ways or (self._only is not None and name not in self._only):
             return tensor
-        drawn = self._ways[name][0].draw(tensor, generator)
-        return tensor if self.are_ways_known and self._is_as_made(name, label) else drawn
+        return self._ways[name][0].draw(tensor, generator)
+
+    def usual(self, label: str) -> Values:
+        """Return random values as trials and blocks have them: in some a buffer of whole numbers is as the model makes it."""
+        values = self.random(label)
+        listed = self._listed if self.are_ways_known else ()
+        return values | {n: self.defaults[n] for n in listed if self._is_as_made(n, label)}
+
+    def unlike(self, others: Mapping[str, torch.Tensor], values: Mapping[str, torch.Tensor], label: str) -> Values:
+        """Return the values, those that may be as the model makes them random where the others' are so too."""
+        alike = [n for n in self._listed if torch.equal(values[n], others[n])]
+        return {**values} | {n: t for n, t in (self.random(label) if alike else {}).items() if n in alike}
 
     def _is_as_made(self, name: str, label: str) -> bool:
         """Return whether a label has the model's own values of a buffer: no number is equal to one that is drawn at random."""
-        if name not in self._listed or label in NOMINAL:
-            return name in self._listed
+        if label in NOMINAL:
+            return True
         generator = self._generator(f"{label}:as made:{name}")
         return bool(torch.rand((), generator=generator, device=generator.device) < _AS_MADE)
 
@@ -169,40 +179,40 @@ class ParameterSource:
 
     def of_order_one(self, label: str) -> Values:
         """Return random values, the small ones times what brings them to order one."""
-        values, factors = self.random(label), self._factors
+        values, factors = self.usual(label), self._factors
         return {n: (t.double() * factors[n]).to(t.dtype) if n in factors else t for n, t in values.items()}
 
     def enlarged(self, label: str, factor: float) -> Values:
         """Return random values, the matrices among them times a factor."""
-        values = self.random(label)
+        values = self.usual(label)
         return values | {n: values[n] * factor for n in self.free if not _is_vector(values[n])}
 
     def with_large_vectors(self, label: str, largest: float) -> Values:
         """Return random values, each vector among them times what brings its largest number to this size, or as it is."""
-        values = self.random(label)
+        values = self.usual(label)
         vectors = {n: values[n] for n in self.free if _is_vector(values[n])}
         return values | {n: t * max(1.0, largest / _largest_of(t)) for n, t in vectors.items()}
 
     def lessened(self, label: str, factor: float) -> Values:
         """Return random values, those of one sign over a factor."""
-        values = self.random(label)
+        values = self.usual(label)
         return values | {n: values[n] / factor for n in self.free_of_one_sign}
 
     def moved(self, label: str, by: float, *, vectors: bool) -> Values:
         """Return random values, to the vectors or to the matrices of either sign among them this added."""
-        values = self.random(label)
+        values = self.usual(label)
         return values | {n: values[n] + by for n in self.free_to_move(vectors=vectors)}
 
     def with_square(self, label: str, change: Callable[[torch.Tensor], torch.Tensor], *, others: float) -> Values:
         """Return random values, the square matrices among them changed, the others times a factor."""
-        values, square = self.random(label), self.square
+        values, square = self.usual(label), self.square
         return values | {n: change(values[n]) if n in square else values[n] * others for n in self.free}
 
     def with_each(
         self, label: str, change: Callable[[torch.Tensor, torch.Generator], torch.Tensor], *, of_all: bool = False
     ) -> Values:
         """Return random values, each free one that is a square matrix changed, or each one in no order."""
-        values = self.random(label)
+        values = self.usual(label)
         names = [n for n in self.free if n not in self._orders] if of_all else self.square
         return values | {n: change(values[n], self._generator(f"{label}:each:{n}")) for n in names}
 

@@ -158,8 +158,10 @@ class TrialContents:
         """Return the contents of the trial `base`, with another draw's in place of the chosen arguments'."""
         inputs, parameters = self.at_hand(base)
         others = self._source.nominal(label) if any(isinstance(c, int) for c in chosen) else inputs
-        drawn = self._source.weights.of_order_one if base == ORDER_ONE else self.parameters
-        values = drawn(label) if any(isinstance(c, str) for c in chosen) else parameters
+        weights = self._source.weights
+        drawn = weights.of_order_one if base == ORDER_ONE else self.parameters
+        is_any_named = any(isinstance(c, str) for c in chosen)
+        values = weights.unlike(parameters, drawn(label), label) if is_any_named else parameters
         return (
             tuple(others[i] if i in chosen else t for i, t in enumerate(inputs)),
             {n: values[n] if n in chosen else t for n, t in parameters.items()},
@@ -195,7 +197,7 @@ class TrialContents:
 
     def parameters(self, label: str) -> dict[str, torch.Tensor]:
         """Return the parameters that belong to a label."""
-        return self._source.weights.random(label)
+        return self._source.weights.usual(label)
 
     def parameters_with_signs(self, name: str, label: str) -> dict[str, torch.Tensor]:
         """Return the parameters of a trial of signs, or of a part of one: of order one where there is such a trial."""

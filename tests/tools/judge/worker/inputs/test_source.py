@@ -313,12 +313,16 @@ def test_a_floating_buffer_of_whole_numbers_is_at_times_as_the_model_makes_it(
         return weights
 
     weights = of_secret(b"secret")
-    draws = [weights.random(f"draw {i}")["listed"] for i in range(64)]
+    draws = [weights.usual(f"draw {i}")["listed"] for i in range(64)]
     default = weights.defaults["listed"]
     assert 16 <= sum(torch.equal(draw, default) for draw in draws) <= 48
     for secret in (b"one", b"another"):
-        assert all(torch.equal(of_secret(secret).random(trial)["listed"], default) for trial in NOMINAL)
+        assert all(torch.equal(of_secret(secret).usual(trial)["listed"], default) for trial in NOMINAL)
     assert any(not bool(torch.isin(draw, default).any()) for draw in draws)
+    others = [weights.unlike(weights.usual(NOMINAL[0]), weights.usual(f"draw {i}"), f"draw {i}") for i in range(64)]
+    assert not any(torch.equal(values["listed"], default) for values in others)
+    facts = {of_secret(b"%d" % i).of_one_sign for i in range(16)}
+    assert len(facts) == 1, "what is found out of it depends on no secret"
 
 
 def test_outliers_are_few_and_far_beyond_the_rest() -> None:

@@ -128,7 +128,7 @@ class OtherParameters:
 
         Where they move its output more than the model's own do, further draws are looked at.
         """
-        moves = [self._moves(self._weights.random(trial), trial) for trial in NOMINAL]
+        moves = [self._moves(self._weights.usual(trial), trial) for trial in NOMINAL]
         limit = _WORSE * self._moves_by_default
         for i in range(_DRAWS_WHERE_WORSE):
             if max(moves) <= limit or max(moves) > _LEFT:
