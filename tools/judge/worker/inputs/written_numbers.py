@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from typing import TypeGuard
 
 import torch
@@ -25,6 +26,38 @@ def whole_numbers_written(source: str) -> torch.Tensor:
     """Return those of them that are whole and fit 64 bits, each once, of shape (count,): a mark among words, say."""
     whole = {n for n in numbers_written(source) if isinstance(n, int) and _RANGE.min <= n <= _RANGE.max}
     return torch.tensor(sorted(whole), dtype=torch.int64)
+
+
+def whole_runs_written(source: str) -> list[tuple[int, ...]]:
+    """Return the tuples and lists of two or more whole numbers, each once, in their order: a phrase that is looked for, say.
+
+    A name among them stands for the last whole number that is assigned to it.
+    """
+    tree = ast.parse(source)
+    known = {
+        node.targets[0].id: value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        for value in [_whole(node.value, {})]
+        if value is not None
+    }
+    listed = (node.elts for node in ast.walk(tree) if isinstance(node, ast.Tuple | ast.List))
+    runs = ([_whole(each, known) for each in elements] for elements in listed)
+    found = (tuple(n for n in run if n is not None) for run in runs if None not in run and len(run) > 1)
+    return list(dict.fromkeys(found))
+
+
+def _whole(node: ast.expr, known: Mapping[str, int]) -> int | None:
+    """Return the whole number that an expression writes or names, None for any other."""
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    sign = 1
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node, sign = node.operand, -1
+    value = node.value if isinstance(node, ast.Constant) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return sign * value if _RANGE.min <= sign * value <= _RANGE.max else None
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

@@ -1,6 +1,10 @@
 """The numbers that a reference's source writes."""
 
-from ridgeline.tools.judge.worker.inputs.written_numbers import numbers_written, whole_numbers_written
+from ridgeline.tools.judge.worker.inputs.written_numbers import (
+    numbers_written,
+    whole_numbers_written,
+    whole_runs_written,
+)
 
 SOURCE = "END = 128009\nLOW = -7\nrate = 0.5\nflag = True\nhuge = 10**30 + 99999999999999999999\nagain = END + 128009\n"
 
@@ -12,3 +16,8 @@ def test_every_number_is_found_but_bools_and_names() -> None:
 def test_whole_ones_of_64_bits_come_once() -> None:
     assert whole_numbers_written(SOURCE).tolist() == [-7, 7, 10, 30, 128009]
     assert whole_numbers_written("x = 1.5").numel() == 0
+
+
+def test_tuples_and_lists_of_whole_numbers_are_runs_with_the_numbers_that_names_stand_for() -> None:
+    source = "A = 7\nB = -3\nHEADER = (A, 12, B)\nsizes = [4, 4]\nmixed = (1, 2.5)\none = (3,)\nother = (A, C)\n"
+    assert whole_runs_written(source) == [(7, 12, -3), (4, 4)]

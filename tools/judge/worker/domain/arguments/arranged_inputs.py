@@ -12,10 +12,11 @@ from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.arrangements.areas import may_have_areas, with_areas
 from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import may_be_close
 from ridgeline.tools.judge.worker.inputs.arrangements.corridors import may_be_corridors, with_corridors
+from ridgeline.tools.judge.worker.inputs.arrangements.marks import Marks
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangement
 from ridgeline.tools.judge.worker.inputs.arrangements.shared_numbers import sources_of_numbers, with_shared_numbers
+from ridgeline.tools.judge.worker.inputs.drawn_ends import drawn_ends
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.judge.worker.inputs.written_numbers import whole_numbers_written
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import CORRIDOR, NOMINAL, SHARED_NUMBERS, SOLID
 
@@ -70,13 +71,14 @@ class ArrangedInputs:
     def _settle_shared(self, inputs: Tensors, free: Sequence[int]) -> dict[tuple[str, int], str]:
         """Note the inputs that hold numbers of others, and those that hold numbers close to their own as well."""
         forms = self._source.ways.forms
-        sources = sources_of_numbers(inputs, self._source.weights.defaults, forms, free)
-        parameters = functools.partial(self._source.weights.random, SHARED_NUMBERS)
+        marks = Marks.of(self._reference.source, drawn_ends(self._reference))
+        sources = sources_of_numbers(inputs, self._source.weights.defaults, forms, free, marks)
+        parameters = functools.partial(self._source.weights.usual, SHARED_NUMBERS)
         shared = functools.partial(
             with_shared_numbers,
             sources=sources,
             distinct=[i for i in free if forms[i].is_distinct],
-            written=whole_numbers_written(self._reference.source),
+            marks=marks,
             parameters=parameters,
         )
         refused = self._settle_trial(

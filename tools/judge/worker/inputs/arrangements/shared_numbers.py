@@ -1,5 +1,5 @@
 """Whole numbers of an input that come in another argument too, or once more in their own row: identities that are looked up,
-counted or matched there, phrases that come again, and numbers that the reference's source writes.
+counted or matched there, phrases that are looked for or come again, and numbers that mean something (marks.py).
 
 Numbers of a wide range, drawn twice, hardly ever meet, whatever types hold them, nor are any close to others. The other
 argument may be a list that a module keeps, or be in order: what it holds stays.
@@ -8,6 +8,7 @@ argument may be a list that a module keeps, or be in order: what it holds stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -19,12 +20,12 @@ from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import (
     with_close_numbers,
 )
 from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
+from ridgeline.tools.judge.worker.inputs.arrangements.marks import NO_MARKS, Marks
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.values.structure import (
     is_mask,
     is_within,
     may_be_compared,
-    range_without_sentinels,
 )
 
 _SHARED = (1 / 4, 1 / 2)
@@ -40,11 +41,10 @@ _IN_LINE = 1 / 8
 _BUT_FOR_A_BIT = 1 / 2
 """Share of such numbers that have another bit, where an input may be so."""
 
-_WRITTEN = 1 / 16
-"""Share of an input's places that hold numbers which the reference's source writes."""
-_EACH_WRITTEN = 3
-"""Places of each such number at least, as long as all take no more than _MOST_WRITTEN of an input's places."""
-_MOST_WRITTEN = 1 / 4
+_WITH_PHRASE = 1 / 4
+"""Share of the rows, along the last dimension, in which a whole row of another input that is shorter comes."""
+_AT_END = 1 / 2
+"""Share of these in which it ends the row; in half of those without its own last number."""
 _REPEATED = 1 / 2
 """Share of the rows, along the last dimension, in which one run of an input's own numbers comes once more, further on."""
 _RUNS_OF_OWN = (4, 1 / 4)
@@ -59,29 +59,28 @@ Sources = Mapping[int, Sequence[int | str]]
 
 
 def sources_of_numbers(
-    inputs: Tensors, parameters: Parameters, forms: Sequence[InputForm], free: Collection[int]
+    inputs: Tensors, parameters: Parameters, forms: Sequence[InputForm], free: Collection[int], marks: Marks
 ) -> dict[int, tuple[int | str, ...]]:
     """Return the inputs that may hold numbers of other arguments, with these: of any whole type, some within its range.
 
     One whose rows have places enough may hold its own once more. Those in order, or distinct, stay as they are. Of two inputs
-    that may change the one of the wider range holds the other's.
+    that may change the one of the wider range holds the other's, of one range the one of longer rows. One that may hold marks
+    is among them without any.
     """
     given = _by_key(inputs, parameters)
     ranges = {
-        key: ends
-        for key, t in given.items()
-        if t.numel() > 1 and not is_mask(t) and (ends := range_without_sentinels(t))
+        key: ends for key, t in given.items() if t.numel() > 1 and not is_mask(t) and (ends := marks.range_of(key, t))
     }
     holding = {i for i in free if i in ranges and _may_hold_others(inputs[i], forms[i])}
 
     def is_source(other: int | str, of: int) -> bool:
-        is_turned = other in holding and _width_and_place(other, ranges) > _width_and_place(of, ranges)
+        is_turned = other in holding and _rank(int(other), inputs, ranges) > _rank(of, inputs, ranges)
         if other == of:
             return inputs[of].dim() > 0 and inputs[of].shape[-1] >= _LEAST_PLACES
         return not is_turned and _has_any_within(given[other], ranges[of])
 
     found = {i: tuple(other for other in ranges if is_source(other, i)) for i in sorted(holding)}
-    return {i: others for i, others in found.items() if others}
+    return {i: others for i, others in found.items() if others or marks.has_any(i, ranges[i])}
 
 
 def _by_key(inputs: Tensors, parameters: Parameters) -> dict[int | str, torch.Tensor]:
@@ -92,10 +91,10 @@ def _may_hold_others(tensor: torch.Tensor, form: InputForm) -> bool:
     return may_be_compared(tensor.dtype) and form.may_be_lifted
 
 
-def _width_and_place(key: int | str, ranges: Mapping[int | str, tuple[int, int]]) -> tuple[int, int]:
-    """Return an input's range in bits, as two draws of it have the same, and its place."""
-    low, high = ranges[key]
-    return (high - low).bit_length(), int(key)
+def _rank(index: int, inputs: Tensors, ranges: Mapping[Any, Ends]) -> tuple[int, int, int]:
+    """Return an input's range in bits, as two draws of it have the same, the length of its rows, and its place."""
+    low, high = ranges[index]
+    return (high - low).bit_length(), inputs[index].shape[-1] if inputs[index].dim() else 1, index
 
 
 def _has_any_within(tensor: torch.Tensor, ends: tuple[int, int]) -> bool:
@@ -110,34 +109,37 @@ def with_shared_numbers(
     chosen: Collection[int],
     close: Collection[int] = (),
     distinct: Collection[int] = (),
-    written: torch.Tensor | None = None,
+    marks: Marks = NO_MARKS,
     parameters: Callable[[], Parameters] = dict,
 ) -> Tensors:
     """Return inputs of which the chosen ones hold numbers of their sources, in a share of their places.
 
     Those of the same row, where the leading dimensions agree; none beyond an input's own range. Before that one that is its
-    own source holds runs of its own once more, and each of the chosen ones some of the numbers `written` in the source. Those
+    own source holds runs of its own once more, and each of the chosen ones some `marks`, whose runs come last of all. Those
     of `close` have numbers that are close to one another, or alike but for a bit, also in their sources. None of `distinct`
     comes twice. `parameters` returns those of the same trial, and is asked only where one is a source.
     """
     changed = [with_close_numbers(t, generator) if i in close else t for i, t in enumerate(inputs)]
-    ranges = {i: range_without_sentinels(inputs[i]) or (0, 0) for i in {*chosen, *close}}
+    ranges = {i: marks.range_of(i, inputs[i]) or (0, 0) for i in {*chosen, *close}}
     for i in sorted(chosen):  # at first: what two have in common stays whole
         if i in sources[i]:
             changed[i] = _with_own_again(changed[i], ranges[i], generator)
-        if written is not None:
-            changed[i] = _with_some_of(changed[i], written[is_within(written, ranges[i])], ranges[i], generator)
+        changed[i] = marks.placed(i, changed[i], ranges[i], generator)
     is_any_named = any(isinstance(source, str) for i in chosen for source in sources[i])
     given = _by_key(tuple(changed), parameters() if is_any_named else {})
-    for i in sorted(ranges):
+    for i in sorted(ranges, key=lambda i: _rank(i, inputs, ranges)):  # what others hold is as it will be
         others = [source for source in sources[i] if source != i] if i in chosen else []
         for source in others:
             part, is_close = len(others), i in close
             changed[i] = _with_numbers_of(changed[i], given[source], generator, ranges[i], part=part, is_close=is_close)
+            changed[i] = _with_phrases_of(changed[i], given[source], ranges[i], generator)
+        if i in chosen:
+            changed[i] = marks.with_runs(changed[i], ranges[i], generator)
         if i in close:
             changed[i] = with_bits_changed(changed[i], ranges[i], generator)
         if i not in chosen:
             changed[i] = distinct_again(changed[i], inputs[i], is_whole=i in distinct)
+        given[i] = changed[i]
     return tuple(changed)
 
 
@@ -150,8 +152,11 @@ def _with_numbers_of(
     part: int,
     is_close: bool,
 ) -> torch.Tensor:
-    n_rows = tensor.shape[: _common(tensor.shape, source.shape)].numel()
+    n_common = _common(tensor.shape, source.shape)
+    n_rows = tensor.shape[:n_common].numel()
     own, other = tensor.reshape(n_rows, -1), source.reshape(n_rows, -1).long()
+    if n_common == 0 and tensor.dim() > 1:  # each row has its own way to hold them
+        own, other = tensor.reshape(-1, tensor.shape[-1]), other.expand(tensor.shape[:-1].numel(), -1)
     columns = tensor.shape[-1], source.shape[-1]
     numbers, is_shared = _drawn(own.shape, other, generator, part, columns)
     if is_close:
@@ -192,17 +197,28 @@ def _drawn(
     return source.gather(1, at), torch.where(is_one_run, is_in_run, is_taken)
 
 
-def _with_some_of(tensor: torch.Tensor, numbers: torch.Tensor, ends: Ends, generator: torch.Generator) -> torch.Tensor:
-    """Return whole numbers that hold in some places one of the given numbers; none takes a sentinel's place."""
-    if not len(numbers):
+def _with_phrases_of(
+    tensor: torch.Tensor, source: torch.Tensor, ends: Ends, generator: torch.Generator
+) -> torch.Tensor:
+    """Return whole numbers in a share of whose rows a whole row of a shorter source comes: a phrase that is looked for there.
+
+    It may be at a row's end, and lack its own last number there, which is what a text may be followed by.
+    """
+    length = source.shape[-1] if source.dim() else 0
+    if tensor.dim() == 0 or not 2 <= length <= tensor.shape[-1] // 2:
         return tensor
-    least = min(_EACH_WRITTEN * len(numbers), int(_MOST_WRITTEN * tensor.numel()))
-    places = torch.randperm(tensor.numel(), generator=generator, device=generator.device)
-    places = places[: max(least, int(_WRITTEN * tensor.numel()))]
-    chosen = numbers.to(tensor.device, tensor.dtype).repeat(-(-len(places) // len(numbers)))[: len(places)]
-    changed = tensor.flatten().clone()
-    changed[places] = torch.where(is_within(changed[places], ends), chosen, changed[places])
-    return changed.view(tensor.shape)
+    rows, phrases = tensor.reshape(-1, tensor.shape[-1]), source.reshape(-1, length).long()
+    width = rows.shape[1]
+    has_one, which, place, at_end = torch.rand(4, len(rows), 1, generator=generator, device=generator.device)
+    begin = torch.where(
+        at_end < _AT_END, width - length + (at_end < _AT_END / 2).long(), (place * (width - length)).long()
+    )
+    within = torch.arange(width, device=generator.device) - begin
+    phrase = phrases[(which * len(phrases)).long().squeeze(-1)].gather(1, within.clamp(0, length - 1))
+    is_laid = (
+        (has_one < _WITH_PHRASE) & (within >= 0) & (within < length) & is_within(rows, ends) & is_within(phrase, ends)
+    )
+    return torch.where(is_laid, phrase.to(tensor.dtype), rows).view(tensor.shape)
 
 
 def _with_own_again(tensor: torch.Tensor, ends: Ends, generator: torch.Generator) -> torch.Tensor:

@@ -1,0 +1,87 @@
+"""Whole numbers that mean something come among an input's: marks, the ends of its range, and runs that the source writes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.tools.judge.worker.made import made
+
+from ridgeline.tools.judge.worker.inputs.arrangements.marks import Marks
+from ridgeline.tools.records.trial_names import SHARED_NUMBERS
+
+RANGE = (0, 31999)
+HEADER = (28006, 8191, 28007, 271)
+
+
+def marks(*runs: tuple[int, ...], written: tuple[int, ...] = ()) -> Marks:
+    return Marks(torch.tensor(written, dtype=torch.int64), runs, {0: RANGE})
+
+
+def words(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randint(1000, 31000, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def copies(tensor: torch.Tensor, run: tuple[int, ...]) -> torch.Tensor:
+    """Return how many copies of a run each row holds."""
+    return (tensor.unfold(-1, len(run), 1) == torch.tensor(run)).all(-1).sum(-1)
+
+
+def test_each_mark_comes_at_some_places_of_a_small_input_too() -> None:
+    written = (1, 3, 11, 30001)
+    for seed in range(8):
+        placed = marks(written=written).placed(0, words(96), RANGE, torch.Generator().manual_seed(seed))
+        counts = [int((placed == mark).sum()) for mark in (*written, *RANGE)]
+        assert all(3 <= count <= 6 for count in counts)
+
+
+def test_no_mark_is_left_out_always_where_there_is_no_room_for_all() -> None:
+    written = tuple(range(1, 11))
+    met: set[int] = set()
+    for seed in range(64):
+        placed = marks(written=written).placed(0, words(16), RANGE, torch.Generator().manual_seed(seed))
+        came = [mark for mark in (*written, *RANGE) if bool((placed == mark).any())]
+        assert len(came) == 4, "a quarter of the places"
+        met |= set(came)
+    assert met == {*written, *RANGE}
+
+
+def test_no_mark_takes_a_sentinels_place() -> None:
+    given = words(64, 64)
+    given[:, ::5] = -100
+    found, generator = marks(HEADER, written=(30001,)), torch.Generator().manual_seed(0)
+    changed = found.with_runs(found.placed(0, given, RANGE, generator), RANGE, generator)
+    assert torch.equal(changed == -100, given == -100) and bool((changed == 30001).any())
+
+
+@pytest.mark.parametrize("shape", [(256, 128), (4096,), (64, 5), (1, 4)])
+def test_runs_come_whole_in_some_places_and_at_the_same_ones_again(shape: tuple[int, ...]) -> None:
+    def changed() -> torch.Tensor:
+        return marks(HEADER).with_runs(words(*shape), RANGE, torch.Generator().manual_seed(1))
+
+    count = int(copies(changed(), HEADER).sum())
+    places = torch.Size(shape).numel()
+    assert max(1, places // 200) <= count <= max(1, places // 64)
+    assert torch.equal(changed(), changed())
+
+
+def test_a_run_beyond_the_range_does_not_come() -> None:
+    given = words(64, 64)
+    beyond = marks((5, 99999)).with_runs(given, RANGE, torch.Generator().manual_seed(1))
+    assert torch.equal(beyond, given)
+
+
+@pytest.mark.parametrize("shape", ["(512, 8)", "(24,)", "(2, 16)"])
+def test_an_input_of_short_rows_holds_marks_too(shape: str) -> None:
+    found = made("x", f"torch.randint(2**15, {shape})", "return (x == 31123).double().cumsum(-1)")
+    met = 0
+    for secret in range(16):
+        found.source.draw_from(b"%d" % secret)
+        (ids,) = found.book.contents.of(SHARED_NUMBERS)[0]
+        met += int((ids == 31123).any())
+    assert met >= 12
+
+
+def test_a_run_that_the_source_writes_comes_among_words() -> None:
+    body = "return sum((x.roll(-k, -1) == word).double() for k, word in enumerate((28006, 8191, 28007, 271)))"
+    (ids,) = made("x", "torch.randint(32000, (16, 256))", body).book.contents.of(SHARED_NUMBERS)[0]
+    assert int((copies(ids, HEADER) > 0).sum()) >= 4

@@ -1,0 +1,101 @@
+"""Whole numbers that mean something of their own: those that the reference's source writes, and the ends of an input's range.
+
+A mark between documents is one of them, and often the last of all words. What is written as a tuple or a list may be looked
+for as a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
+from ridgeline.tools.judge.worker.inputs.values.structure import is_within, range_without_sentinels
+from ridgeline.tools.judge.worker.inputs.written_numbers import whole_numbers_written, whole_runs_written
+
+_MARKED = 1 / 16
+"""Share of an input's places that hold marks, and of those that hold runs of them."""
+_EACH_MARK = 3
+"""Places of each mark at least, as long as all take no more than _MOST_MARKED of an input's places."""
+_MOST_MARKED = 1 / 4
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The numbers that an input may hold as marks."""
+
+    written: torch.Tensor
+    """Those that the source writes, of shape (count,)."""
+    runs: tuple[tuple[int, ...], ...]
+    """Those that it writes as tuples and lists."""
+    drawn_from: Mapping[int, Ends]
+    """The range that an input is drawn from, by its position, where it is known; that of its numbers elsewhere."""
+
+    @classmethod
+    def of(cls, source: str, drawn_from: Mapping[int, Ends]) -> Marks:
+        """Return the marks of a reference's source."""
+        return cls(whole_numbers_written(source), tuple(whole_runs_written(source)), drawn_from)
+
+    def range_of(self, key: int | str, tensor: torch.Tensor) -> Ends | None:
+        """Return the range of an argument's whole numbers, without sentinels; None of anything else."""
+        known = self.drawn_from.get(key) if isinstance(key, int) else None
+        return known or range_without_sentinels(tensor)
+
+    def has_any(self, index: int, ends: Ends) -> bool:
+        """Return whether an input of this range may hold any."""
+        return len(self._numbers(index, ends)) > 0
+
+    def placed(self, index: int, tensor: torch.Tensor, ends: Ends, generator: torch.Generator) -> torch.Tensor:
+        """Return whole numbers that hold marks in some places; none takes a sentinel's, which is beyond the ends."""
+        numbers = self._numbers(index, ends)
+        if not len(numbers):
+            return tensor
+        n_places = tensor.numel()
+        count = max(min(_EACH_MARK * len(numbers), int(_MOST_MARKED * n_places)), int(_MARKED * n_places), 1)
+        places, order = (_permuted(n, generator) for n in (n_places, len(numbers)))
+        places = places[:count]
+        chosen = numbers.to(tensor.device, tensor.dtype)[order].repeat(-(-len(places) // len(numbers)))[: len(places)]
+        changed = tensor.flatten().clone()
+        changed[places] = torch.where(is_within(changed[places], ends), chosen, changed[places])
+        return changed.view(tensor.shape)
+
+    def with_runs(self, tensor: torch.Tensor, ends: Ends, generator: torch.Generator) -> torch.Tensor:
+        """Return whole numbers whose rows, along the last dimension, hold runs of marks here and there."""
+        width = tensor.shape[-1] if tensor.dim() else 0
+        runs = [run for run in self.runs if len(run) <= width and ends[0] <= min(run) <= max(run) <= ends[1]]
+        changed = tensor.reshape(-1, max(width, 1)).clone()
+        for run in runs:
+            rows, columns = self._places_of(run, changed.shape, len(runs), generator)
+            numbers, held = torch.tensor(run, device=tensor.device).to(tensor.dtype), changed[rows, columns]
+            changed[rows, columns] = torch.where(is_within(held, ends), numbers, held)
+        return changed.view(tensor.shape)
+
+    @staticmethod
+    def _places_of(
+        run: tuple[int, ...], shape: torch.Size, n_runs: int, generator: torch.Generator
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the places of some copies of a run: rows (count, 1), columns (count, length); none in another's place."""
+        n_rows, width = shape
+        length = len(run)
+        per_row = max(1, width // (2 * length))
+        room = width // per_row
+        count = max(1, int(_MARKED * n_rows * width / (length * n_runs)))
+        parts = _permuted(n_rows * per_row, generator)[:count, None]
+        place = torch.rand(parts.shape, generator=generator, device=generator.device)
+        begin = parts % per_row * room + (place * (room - length + 1)).long()
+        return torch.div(parts, per_row, rounding_mode="floor"), begin + torch.arange(length, device=generator.device)
+
+    def _numbers(self, index: int, ends: Ends) -> torch.Tensor:
+        is_known = self.drawn_from.get(index) == ends  # else its ends have come already
+        marks = {*self.written[is_within(self.written, ends)].tolist(), *(ends if is_known else ())}
+        return torch.tensor(sorted(marks), dtype=torch.int64)
+
+
+NO_MARKS = Marks(torch.empty(0, dtype=torch.int64), (), {})
+"""Of a source that writes no numbers, and inputs whose ranges are not known."""
+
+
+def _permuted(count: int, generator: torch.Generator) -> torch.Tensor:
+    return torch.randperm(count, generator=generator, device=generator.device)
