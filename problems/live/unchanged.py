@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import copy
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,25 +30,65 @@ def unchanged(module: torch.nn.Module) -> Iterator[None]:
     that are no plain memory: sparse, quantized, nested or without data.
 
     Raises:
-        ChangesOwn: a parameter, a buffer or a tensor in an attribute was written.
+        ChangesOwn: a parameter, a buffer or a tensor in an attribute was written, or has another size or type.
     """
-    tensors = _tensors(module)
-    copies = {name: tensor.detach().clone() for name, tensor in tensors.items()}
-    versions = {name: _version(tensor) for name, tensor in tensors.items()}
+    kept = {name: _Kept.of(tensor) for name, tensor in _tensors(module).items()}
     held = [(part, dict(vars(part)), _contents(part)) for part in module.modules()]
     try:
         yield
     finally:
         for part, attributes, contents in held:
             _put_back(part, attributes, contents)
-        written = [
-            n for n, t in tensors.items() if _version(t) != versions[n] or not torch.equal(_bits(t), _bits(copies[n]))
-        ]
+        written = [name for name, each in kept.items() if each.is_written()]
+        for each in kept.values():
+            each.put_back_place()
         for name in written:
-            with torch.no_grad():
-                tensors[name].copy_(copies[name])
+            kept[name].put_back_values()
     if written:
         raise ChangesOwn(changes_own(written[0]))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """A tensor, and what it was: the place in memory, and the values."""
+
+    tensor: torch.Tensor
+    place: torch.Tensor  # over the same memory, of the size and type of then
+    storage_bytes: int
+    values: torch.Tensor
+    version: int
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> _Kept:
+        place = tensor.detach()
+        return cls(
+            tensor=tensor,
+            place=place,
+            storage_bytes=place.untyped_storage().nbytes(),
+            values=place.clone(),
+            version=_version(tensor),
+        )
+
+    def is_written(self) -> bool:
+        """Return whether it is another tensor now; one of the same values elsewhere, as an RNN's flat weights, is not."""
+        return (
+            self.place.untyped_storage().nbytes() != self.storage_bytes  # first: none of it may be left to be read
+            or _form(self.tensor) != _form(self.place)
+            or _version(self.tensor) != self.version
+            or not torch.equal(_bits(self.tensor), _bits(self.values))
+        )
+
+    def put_back_place(self) -> None:
+        """Let it have the memory that it had: `resize_`, and what is assigned to its `data`, give it other memory."""
+        storage = self.place.untyped_storage()
+        if storage.nbytes() != self.storage_bytes:
+            storage.resize_(self.storage_bytes)
+        if _form(self.tensor) != _form(self.place) or self.tensor.data_ptr() != self.place.data_ptr():
+            self.tensor.data = self.place
+
+    def put_back_values(self) -> None:
+        with torch.inference_mode(self.tensor.is_inference()), torch.no_grad():
+            self.tensor.copy_(self.values)
 
 
 def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -64,6 +105,10 @@ def _is_plain(tensor: torch.Tensor) -> bool:
         tensor.is_nested or tensor.is_quantized or tensor.is_meta or tensor.is_conj() or tensor.is_neg()
     )
     return tensor.layout is torch.strided and not is_of_another_kind
+
+
+def _form(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:

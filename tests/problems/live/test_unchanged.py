@@ -38,6 +38,12 @@ def normed(module: Keeping, x: torch.Tensor) -> torch.Tensor:
     return functional.batch_norm(x, module.mean, module.variance, training=True)
 
 
+def flattening(module: Keeping, x: torch.Tensor) -> torch.Tensor:
+    """Lay a tensor elsewhere, with the values that it has, as an RNN's `flatten_parameters` does on a GPU."""
+    module.mean.data = module.mean.clone()
+    return x + module.mean
+
+
 def counting(module: Keeping, x: torch.Tensor) -> torch.Tensor:
     module.calls += 1
     module.seen.append(len(x))
@@ -69,6 +75,51 @@ def test_one_that_writes_its_own_tensors_is_refused_as_the_judge_would_and_left_
     for tensor, before in zip([*module.state_dict().values(), module.table], [*was[0].values(), was[1]], strict=True):
         assert torch.equal(tensor, before)
     assert not (tmp_path / "own").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.mean.resize_(99),
+        lambda m: m.mean.resize_(5),
+        lambda m: m.mean.untyped_storage().resize_(0),
+        lambda m: m.cache.t_(),
+        lambda m: setattr(m.mean, "data", torch.ones(99)),
+        lambda m: setattr(m.mean, "data", torch.ones(64)),
+        lambda m: setattr(m.frozen, "data", m.frozen.data.half()),
+        lambda m: m.table.set_(torch.ones(2, 2)),
+    ],
+    ids=[
+        "larger",
+        "smaller",
+        "no memory",
+        "transposed",
+        "of another size",
+        "other values",
+        "of another type",
+        "another",
+    ],
+)
+def test_a_tensor_that_it_makes_another_one_is_refused_and_has_its_memory_again(
+    tmp_path: Path, change: Callable[[Keeping], Any]
+) -> None:
+    module = Keeping(lambda m, x: x if torch.compiler.is_exporting() else (change(m), x + 1)[1])
+    tensors = [*module.state_dict(keep_vars=True).values(), module.table]
+    was = copy.deepcopy(tensors)
+    views = [tensor.detach() for tensor in tensors]
+    sizes = [tensor.untyped_storage().nbytes() for tensor in tensors]
+    with pytest.raises(ProblemError, match=r"forward\(\) changes its own `(mean|cache|frozen|table)` "):
+        made(tmp_path, module, torch.randn(8, 64))
+    for tensor, before, view, size in zip(tensors, was, views, sizes, strict=True):
+        assert torch.equal(tensor, before) and (tensor.dtype, tensor.stride()) == (before.dtype, before.stride())
+        assert (tensor.data_ptr(), tensor.untyped_storage().nbytes()) == (view.data_ptr(), size)
+
+
+def test_a_tensor_that_it_lays_elsewhere_has_its_memory_again(tmp_path: Path) -> None:
+    module = Keeping(lambda m, x: x + m.mean if torch.compiler.is_exporting() else flattening(m, x))
+    before = module.mean.data_ptr()
+    made(tmp_path, module, torch.randn(8, 64))
+    assert module.mean.data_ptr() == before
 
 
 @pytest.mark.parametrize(
