@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ridgeline.tools.judge.replies import Beyond, Element, Graded, Missing
+from ridgeline.tools.judge.replies import Beyond, Element, Graded, Missing, Touched
 from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Pattern, Relation
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import NOMINAL_GATE
-from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode
 from ridgeline.tools.wording import counted
 
@@ -16,7 +15,8 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
 
     `varies`: another call on the same inputs gave other values.
     """
-    trial, output, name = graded.trial, graded.output, trial_words(graded.trial)
+    trial, output = graded.trial, graded.output
+    name = trial_words(trial.name, trial.draw)
     if graded.non_finite is not None:
         bad = graded.non_finite
         reason = f"{name}: {_element(output, bad)} is {bad.got!r}, expected {bad.expected!r}"
@@ -58,37 +58,52 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
     return Finding(code=ReasonCode.WRONG_VALUES, reason=f"{name}: values of {output} differ ({error}){details}")
 
 
-def trial_words(trial: Trial) -> str:
+def trial_words(name: str, draw: int) -> str:
     """Return "shifted", "shifted (secret 2)" for a trial that was drawn anew."""
-    return f"{trial.name} (secret {trial.draw + 1})" if trial.draw else trial.name
+    return f"{name} (secret {draw + 1})" if draw else name
+
+
+def explain_fault(name: str, found: Touched | Beyond | Missing) -> Finding:
+    """Return why the first call of a trial, in words, cannot be graded."""
+    if isinstance(found, Touched):
+        reason = f"{name}: it wrote to its input `{found.name}`, which is read-only"
+        return Finding(code=ReasonCode.INPUT_WRITTEN, reason=reason)
+    return written_beyond(name, found) if isinstance(found, Beyond) else _not_written(name, found)
 
 
 def written_beyond(name: str, beyond: Beyond) -> Finding:
-    """Return that a call of a trial wrote behind an output's last byte."""
+    """Return that a call of a trial, in words, wrote behind an output's last byte."""
     far = counted(beyond.first, "byte") if beyond.first else "right"
-    reason = f"{name}: writing {far} past the end of `{beyond.output}`: {counted(beyond.count, 'byte')} there changed"
+    reason = (
+        f"{name}: writing {far} past the end of `{beyond.output}`: {counted(beyond.count, 'byte')} there changed; guard the "
+        "stores of the last block, or of the last vector"
+    )
     return Finding(code=ReasonCode.OUT_OF_BOUNDS, reason=reason)
 
 
-def not_written(name: str, missing: Missing) -> Finding:
-    """Return that elements of an output still hold the poison after the first call of a trial."""
-    share = missing.count / missing.total
-    row = missing.first // max(missing.width, 1)
-    reason = (
-        f"{name}: {100 * share:.3g} % of `{missing.output}` ({counted(missing.count, 'element')}) was never written; "
-        f"the first missing is element {missing.first} (row {row})"
-    )
-    return Finding(code=ReasonCode.OUTPUT_NOT_WRITTEN, reason=reason)
-
-
-def not_written_again(missing: Missing) -> Finding:
-    """Return that elements of an output still hold the poison after the second call on the same inputs."""
-    share = missing.count / missing.total
-    reason = (
-        f"the second call on the same inputs left {100 * share:.3g} % of `{missing.output}` unwritten: every call must do "
-        "all of its work"
-    )
+def not_written_again(name: str, missing: Missing) -> Finding:
+    """Return that elements of an output still hold the poison after the second call on a trial's inputs."""
+    reason = f"{name}: the second call on the same inputs left {_unwritten_words(missing)}: every call must do all of its work"
     return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)
+
+
+def _not_written(name: str, missing: Missing) -> Finding:
+    return Finding(code=ReasonCode.OUTPUT_NOT_WRITTEN, reason=f"{name}: it left {_unwritten_words(missing)}")
+
+
+def _unwritten_words(missing: Missing) -> str:
+    """Return "all of `out` unwritten", or a share of it and the first of those elements."""
+    output, count = f"`{missing.output}`", missing.count
+    if count == missing.total:
+        return f"all of {output} unwritten"
+    share = _rough_share(count, missing.total)
+    words = (
+        f"{share} of {output} ({counted(count, 'element')})"
+        if share
+        else f"{count:,} of {missing.total:,} elements of {output}"
+    )
+    row = f" (row {missing.first // missing.width:,})" if missing.width < missing.total else ""
+    return f"{words} unwritten, the first at {missing.first:,}{row}"
 
 
 _RERUN = "; another call on the same inputs gives other values: a race, or memory that was not written"
@@ -111,17 +126,24 @@ def _map_words(found: ErrorMap | None) -> str:
     if found is None or found.total == 1:
         return ""
     places = " and ".join(f"{_index_words(axis)} on axis {axis.axis}" for axis in found.axes)
-    return f"; {_share_words(found)} are wrong{f', {places}' if places else ''}{_relation_words(found)}"
+    return (
+        f"; {_share_words(found.wrong, found.total)} are wrong{f', {places}' if places else ''}{_relation_words(found)}"
+    )
 
 
-def _share_words(found: ErrorMap) -> str:
+def _share_words(count: int, total: int) -> str:
     """Return "all", "almost all", "3.1 %" or, of fewer, "21 of 2,097,152"."""
-    if found.wrong == found.total:
+    return _rough_share(count, total) or f"{count:,} of {total:,}"
+
+
+def _rough_share(count: int, total: int) -> str:
+    """Return "all", "almost all", "3.1 %", "" where so few are better counted."""
+    if count == total:
         return "all"
-    share = found.wrong / found.total
+    share = count / total
     if share >= 0.995:
         return "almost all"
-    return f"{100 * share:.2g} %" if share >= 0.001 else f"{found.wrong:,} of {found.total:,}"
+    return f"{100 * share:.2g} %" if share >= 0.001 else ""
 
 
 def _index_words(found: AxisPattern) -> str:

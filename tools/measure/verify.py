@@ -17,12 +17,12 @@ from ridgeline.tools.build.interfaces import BUILDS, entry_declaration
 from ridgeline.tools.build.messages import explain_unloadable
 from ridgeline.tools.judge.messages import DetectChange, Examine, ExamineRepeat, Poison, Prepare
 from ridgeline.tools.judge.process import JudgeProcess
-from ridgeline.tools.judge.replies import Beyond, Graded, Missing, Same, Touched
+from ridgeline.tools.judge.replies import Beyond, Graded, Missing, Same
 from ridgeline.tools.machine.process_use import thread_count
 from ridgeline.tools.measure.behind_the_clock import late_threads, work_when_verified
 from ridgeline.tools.measure.grade_words import (
+    explain_fault,
     explain_grade,
-    not_written,
     not_written_again,
     trial_words,
     written_beyond,
@@ -233,20 +233,17 @@ class Verification:
         found = self._judge.ask(ExamineRepeat(trial=name, set_index=self._set))
         if isinstance(found, Same):
             return None
-        first = self._trials[-1]
+        first, words = self._trials[-1], trial_words(name, self._draw)
         if isinstance(found, Beyond | Missing):
             self._trials[-1] = replace(first, passed=False)
-            told = written_beyond(name, found) if isinstance(found, Beyond) else not_written_again(found)
+            told = written_beyond(words, found) if isinstance(found, Beyond) else not_written_again(words, found)
             return self._background_work() or told
         trial = found.graded.trial
         use = LimitUse(measure=Measure.REPEAT, figure=found.difference, limit=REPEAT_LIMIT * trial.gate)
         nearest, passed = nearest_limit(first.nearest, trial.nearest, use), trial.passed and use.is_within
         self._trials[-1] = replace(first, nearest=nearest, passed=passed)
         if not passed:
-            reason = (
-                f"{trial_words(self._trials[-1])}: two calls on the same inputs differ by {use.figure:.2g}, "
-                f"gate {use.limit:.2g}: a race?"
-            )
+            reason = f"{words}: two calls on the same inputs differ by {use.figure:.2g}, gate {use.limit:.2g}: a race?"
             if not trial.passed:
                 reason += f" The second one: {explain_grade(found.graded, self._tolerance).reason}"
             return Finding(code=ReasonCode.NONDETERMINISTIC, reason=reason)
@@ -313,15 +310,9 @@ class Verification:
     def _examine(self, name: str) -> Graded | Finding:
         """Return the grade of a run, or why it cannot be graded."""
         found = self._judge.ask(Examine(trial=name, set_index=self._set))
-        if isinstance(found, Graded):
-            found = replace(found, trial=replace(found.trial, draw=self._draw))
-        if isinstance(found, Touched):
-            reason = f"{name}: it wrote to its input `{found.name}`, which is read-only"
-            return Finding(code=ReasonCode.INPUT_WRITTEN, reason=reason)
-        if isinstance(found, Beyond):
-            return written_beyond(name, found)
-        if isinstance(found, Missing):
-            return not_written(name, found)
+        if not isinstance(found, Graded):
+            return explain_fault(trial_words(name, self._draw), found)
+        found = replace(found, trial=replace(found.trial, draw=self._draw))
         if not found.trial.passed:
             self._trials.append(found.trial)
         return found

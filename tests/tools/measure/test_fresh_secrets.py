@@ -15,7 +15,7 @@ from tests.tools.judge.worker.judging import judging, reference
 from tests.tools.measure.answering import Answering
 
 from ridgeline.tools.judge.messages import Examine, ExamineRepeat, Poison, Prepare
-from ridgeline.tools.judge.replies import Different, Done, Element, Graded, Same
+from ridgeline.tools.judge.replies import Beyond, Different, Done, Element, Graded, Missing, Same, Touched
 from ridgeline.tools.judge.worker.domain.domain import _MOST_ALONE
 from ridgeline.tools.measure import behind_the_clock, verify
 from ridgeline.tools.measure.verify import Verification
@@ -152,6 +152,57 @@ def test_one_fresh_secret_that_disagrees_rejects_and_the_limit_is_named(failing:
     assert f"shifted (secret {failing + 1}): " in verdict.reason
     assert "a row's error 6e-05, gate 4e-05 (1.5 x)" in verdict.reason
     assert (verdict.margin, verdict.draws) == (pytest.approx(1.5), failing + 1)
+
+
+TOUCHED, BEYOND = Touched(name="x"), Beyond(output="out", count=4, first=0)
+MISSING = Missing(output="out", count=1, total=64, first=3, width=8)
+
+
+class JudgeOfFault(JudgeByFactor):
+    """Finds a fault in `shifted` under the second of a verification's own secrets, in the first run or in the second one."""
+
+    def __init__(self, found: Touched | Beyond | Missing, *, in_repeat: bool, changes: bool = False) -> None:
+        super().__init__([0.1])
+        self.found = found
+        self.in_repeat = in_repeat
+        self.changes = changes  # the output, behind the answer
+
+    def _answer(self, request: Any, *, in_repeat: bool, otherwise: Any) -> Any:
+        is_here = request.trial == "shifted" and self.draw == 2 and in_repeat is self.in_repeat
+        return self.found if is_here else otherwise
+
+    def examine(self, request: Examine) -> Any:
+        return self._answer(request, in_repeat=False, otherwise=super().examine(request))
+
+    def examine_repeat(self, request: ExamineRepeat) -> Any:
+        return self._answer(request, in_repeat=True, otherwise=Same())
+
+    def detect_change(self, _request: Any) -> Any:
+        return SimpleNamespace(changed=self.changes)
+
+
+@pytest.mark.parametrize(
+    ("found", "in_repeat", "code"),
+    [
+        (TOUCHED, False, ReasonCode.INPUT_WRITTEN),
+        (BEYOND, False, ReasonCode.OUT_OF_BOUNDS),
+        (BEYOND, True, ReasonCode.OUT_OF_BOUNDS),
+        (MISSING, False, ReasonCode.OUTPUT_NOT_WRITTEN),
+        (MISSING, True, ReasonCode.STALE_OUTPUT),
+    ],
+)
+def test_a_fault_is_told_with_the_secret_under_which_it_was_found(
+    found: Touched | Beyond | Missing, in_repeat: bool, code: ReasonCode
+) -> None:
+    verdict = judged(JudgeOfFault(found, in_repeat=in_repeat), own_secrets=2)
+    assert verdict.reason_code is code
+    assert verdict.reason.startswith("shifted (secret 2): ")
+
+
+@pytest.mark.parametrize("found", [BEYOND, MISSING])
+def test_a_second_run_s_fault_is_background_work_where_the_output_goes_on_changing(found: Beyond | Missing) -> None:
+    verdict = judged(JudgeOfFault(found, in_repeat=True, changes=True), own_secrets=2)
+    assert verdict.reason_code is ReasonCode.BACKGROUND_WORK
 
 
 @pytest.mark.parametrize("factor", [1.001, 1.9, 30.0])

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ridgeline.tools.judge.replies import Beyond, Element, Graded, Missing
-from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again, written_beyond
+from ridgeline.tools.judge.replies import Beyond, Element, Graded, Missing, Touched
+from ridgeline.tools.measure.grade_words import explain_fault, explain_grade, not_written_again
 from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, LimitUse, Measure, Pattern, Relation
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode
@@ -136,20 +136,47 @@ def test_shares_are_told_in_words_that_fit_their_size(wrong: int, words: str) ->
     assert words in explain_grade(graded(error_map=found), PrecisionClass.FP32).reason
 
 
-def test_what_was_not_written_is_told_in_percent() -> None:
-    missing = Missing(output="out", count=512, total=1024, first=512, width=64)
-    assert not_written("nominal_0", missing).reason == (
-        "nominal_0: 50 % of `out` (512 elements) was never written; the first missing is element 512 (row 8)"
-    )
-    assert "left 50 % of `out` unwritten" in not_written_again(missing).reason
-
-
-def test_what_was_written_past_an_end_is_told_with_its_place() -> None:
-    far = written_beyond("shifted", Beyond(output="out", count=8, first=1)).reason
-    assert far == "shifted: writing 1 byte past the end of `out`: 8 bytes there changed"
+@pytest.mark.parametrize(
+    ("count", "total", "width", "words"),
+    [
+        (512, 1024, 64, "50 % of `out` (512 elements) unwritten, the first at 512 (row 8)"),
+        (1, 10_000_000, 4, "1 of 10,000,000 elements of `out` unwritten, the first at 512 (row 128)"),
+        (9_999_999, 10_000_000, 4, "almost all of `out` (9,999,999 elements) unwritten, the first at 512 (row 128)"),
+        (512, 1024, 1024, "50 % of `out` (512 elements) unwritten, the first at 512"),
+        (1024, 1024, 64, "all of `out` unwritten"),
+        (1, 1, 1, "all of `out` unwritten"),
+    ],
+    ids=["a share", "few", "almost all", "one row", "all", "a scalar"],
+)
+def test_what_was_not_written_is_told_in_words_that_fit_its_share(
+    count: int, total: int, width: int, words: str
+) -> None:
+    missing = Missing(output="out", count=count, total=total, first=512, width=width)
+    found = explain_fault("shifted", missing)
+    assert (found.code, found.reason) == (ReasonCode.OUTPUT_NOT_WRITTEN, f"shifted: it left {words}")
+    found = not_written_again("shifted", missing)
+    assert found.code is ReasonCode.STALE_OUTPUT
     assert (
-        "writing right past the end of `out`: 1 byte"
-        in written_beyond("x", Beyond(output="out", count=1, first=0)).reason
+        found.reason == f"shifted: the second call on the same inputs left {words}: every call must do all of its work"
+    )
+
+
+def test_what_was_written_past_an_end_is_told_with_its_place_and_what_to_do() -> None:
+    far = explain_fault("shifted", Beyond(output="out", count=8, first=1))
+    assert far.code is ReasonCode.OUT_OF_BOUNDS
+    assert far.reason == (
+        "shifted: writing 1 byte past the end of `out`: 8 bytes there changed; guard the stores of the last block, or of the "
+        "last vector"
+    )
+    near = explain_fault("x", Beyond(output="out", count=1, first=0)).reason
+    assert "writing right past the end of `out`: 1 byte there" in near
+
+
+def test_an_input_that_was_written_is_named() -> None:
+    found = explain_fault("shifted", Touched(name="x"))
+    assert (found.code, found.reason) == (
+        ReasonCode.INPUT_WRITTEN,
+        "shifted: it wrote to its input `x`, which is read-only",
     )
 
 
