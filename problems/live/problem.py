@@ -85,8 +85,8 @@ def _found(path: Path, source: str, spec: ProblemSpec, keys: Mapping[str, Any]) 
         raise ProblemError(f"{path.parent}: is there and holds no {FILE_NAME}; give a new folder")
     kept = load_problem(path)
     if not is_same_problem(read_text(path.parent / kept.reference, f"{path}: reference"), source):
-        named = f"which is called {kept.name} too" if kept.name == spec.name else kept.name
-        raise ProblemError(f"{path.parent}: holds another problem, {named}; give another folder, or remove this one")
+        other = f"which is called {kept.name} too" if kept.name == spec.name else kept.name
+        raise ProblemError(f"{path.parent}: holds another problem, {other}; give another folder, or remove this one")
     for key in keys:
         if getattr(kept, key) != getattr(spec, key):
             raise ProblemError(

@@ -167,12 +167,12 @@ def _attribute(name: str) -> str:
 
 def _heading(module: torch.nn.Module, given: Sequence[Argument], *, packs: bool) -> str:
     kind = type(module)
-    listed = "".join(f"- {a.name}: {_in_words(a)}\n" for a in given)
+    inputs = "".join(f"- {a.name}: {_in_words(a)}\n" for a in given)
     imports = "import base64\nimport zlib\n\n" if packs else ""
     return (
         f'"""`{kind.__qualname__}`{MARK}\n\n'
         "Inputs are drawn in the way that the example shows, parameters of the size that the module's own have.\n"
-        f'Inputs of the example:\n\n{listed}"""\n\n'
+        f'Inputs of the example:\n\n{inputs}"""\n\n'
         f"{_own_source(module)}{imports}import torch\nfrom torch.nn import functional as F\n"
     )
 
