@@ -42,6 +42,25 @@ def test_close_numbers_follow_each_other_in_the_order_that_they_had(shape: tuple
         assert torch.equal(after.argsort(0), before.argsort(0))
 
 
+def test_close_numbers_of_lines_that_begin_at_the_highest_number_stay_within_the_range() -> None:
+    before = drawn(16, 512)
+    highest = int(before.max())
+    before[:, 0] = highest - torch.arange(16)
+    after = with_close_numbers(before, torch.Generator().manual_seed(0))
+    assert int((highest - after < 2000).sum()) > 1000
+    assert int(after.max()) <= highest
+
+
+def test_sentinels_stay_where_other_numbers_come_close() -> None:
+    before = drawn(16, 512, low=2**40)
+    before[:, ::7] = -1
+    after = with_close_numbers(before, torch.Generator().manual_seed(0))
+    assert float((after != before).float().mean()) > 0.2
+    assert torch.equal(after == -1, before == -1)
+    others = before[before != -1]
+    assert int(after[after != -1].min()) >= int(others.min()), "also in lines that begin with a sentinel"
+
+
 def test_equal_numbers_stay_equal_where_they_come_close() -> None:
     before = drawn(16, 64).repeat(1, 2)
     after = with_close_numbers(before, torch.Generator().manual_seed(0))
@@ -59,12 +78,29 @@ def test_every_bit_of_a_range_comes_changed_alone(low: int, high: int) -> None:
     assert int(after.min()) >= int(before.min()) and int(after.max()) <= int(before.max())
     is_changed = after != before
     assert 0.1 < float(is_changed.float().mean()) < 0.4
-    bits = set()
+    bits, has_other_sign = set(), False
+    sign = -1 << max((~ends[0]).bit_length(), ends[1].bit_length())
     for row in range(64):
         changed = after[row][is_changed[row]]
         differ = changed[:, None] ^ before[row]
+        has_other_sign |= bool((differ == sign).any())
         bits |= {int(d) for d in differ[(differ & (differ - 1)) == 0].tolist() if d > 0}
     assert len(bits) >= min(62, (high - low).bit_length() - 1 - (low < 0 <= high))
+    assert has_other_sign is (low < 0 <= high)
+
+
+def test_numbers_but_for_a_bit_are_near_to_one_another_and_far() -> None:
+    before, found = drawn(1024), []
+    for seed in range(8):
+        after = with_bits_changed(before, (0, 2**62), torch.Generator().manual_seed(seed))
+        places = (after != before).nonzero().flatten()
+        differ = after[places, None] ^ before
+        at, of = ((differ != 0) & (differ & (differ - 1) == 0)).nonzero().unbind(1)
+        found.append((of - places[at]) % len(before))
+    distances = torch.cat(found)
+    for low, high in ((1, 10), (10, 100), (100, 1024)):
+        share = float(((distances >= low) & (distances < high)).float().mean())
+        assert share > 0.1, f"from {low} to {high}"
 
 
 def test_numbers_of_two_inputs_differ_in_one_bit_at_one_place_and_at_others() -> None:
