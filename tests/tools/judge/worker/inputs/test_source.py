@@ -300,29 +300,43 @@ def test_a_buffer_of_zeros_and_ones_stays_a_mask() -> None:
     assert torch.equal(secret.weights.random("a")["mask"], torch.ones(80, 80).tril())
 
 
-@pytest.mark.parametrize("made", ["torch.arange(16.0)", "torch.tensor([3.0, -1.0, 5.0, 3.0, -1.0])"])
-def test_a_floating_buffer_of_whole_numbers_is_at_times_as_the_model_makes_it(
-    made: str,
-) -> None:
-    source = REFERENCE.format(names="x", body="x[..., None] == self.listed", inputs="torch.randn(80, 80)")
+def weights_with(made: str, secret: bytes) -> ParameterSource:
+    """Return the parameters of a model to whose buffer, made so, inputs are compared."""
+    source = REFERENCE.format(names="x", body="x.sum() == self.listed", inputs="torch.randn(80, 80)")
     listed = LAYER.replace("self.layer = nn.Linear(64, 32)", f'self.register_buffer("listed", {made})')
+    weights = SecretSource(Reference(source.replace("    def forward", listed)), secret).weights
+    weights.are_ways_known = True
+    return weights
 
-    def of_secret(secret: bytes) -> ParameterSource:
-        weights = SecretSource(Reference(source.replace("    def forward", listed)), secret).weights
-        weights.are_ways_known = True
-        return weights
 
-    weights = of_secret(b"secret")
+@pytest.mark.parametrize("made", ["torch.arange(16.0)", "torch.tensor([3.0, -1.0, 5.0, 3.0, -1.0])"])
+def test_a_floating_buffer_of_whole_numbers_is_at_times_as_the_model_makes_it(made: str) -> None:
+    weights = weights_with(made, b"secret")
     draws = [weights.usual(f"draw {i}")["listed"] for i in range(64)]
     default = weights.defaults["listed"]
     assert 16 <= sum(torch.equal(draw, default) for draw in draws) <= 48
     for secret in (b"one", b"another"):
-        assert all(torch.equal(of_secret(secret).usual(trial)["listed"], default) for trial in NOMINAL)
+        assert all(torch.equal(weights_with(made, secret).usual(trial)["listed"], default) for trial in NOMINAL)
     assert any(not bool(torch.isin(draw, default).any()) for draw in draws)
     others = [weights.unlike(weights.usual(NOMINAL[0]), weights.usual(f"draw {i}"), f"draw {i}") for i in range(64)]
     assert not any(torch.equal(values["listed"], default) for values in others)
-    facts = {of_secret(b"%d" % i).of_one_sign for i in range(16)}
+    facts = {weights_with(made, b"%d" % i).of_one_sign for i in range(16)}
     assert len(facts) == 1, "what is found out of it depends on no secret"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "torch.tensor([3.0, -1.0, 3.0, -1.0])",
+        "torch.arange(16.0) / 2",
+        "(torch.arange(8.0) - torch.arange(8.0)[:, None]).abs()",
+    ],
+    ids=["of two numbers", "of halves", "a symmetric matrix"],
+)
+def test_a_floating_buffer_that_lists_no_whole_numbers_is_never_as_the_model_makes_it(made: str) -> None:
+    weights = weights_with(made, b"secret")
+    draws = [weights.usual(f"draw {i}")["listed"] for i in range(16)]
+    assert not any(torch.equal(draw, weights.defaults["listed"]) for draw in draws)
 
 
 def test_outliers_are_few_and_far_beyond_the_rest() -> None:
