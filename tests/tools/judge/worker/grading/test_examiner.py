@@ -81,6 +81,9 @@ def test_an_element_that_either_run_leaves_out_is_missing(body: str) -> None:
     assert bench.second_run() == Same()
     found = bench.second_run((7, 3), (9, 1))
     assert isinstance(found, Missing) and found.count == 2
+    assert not bench.examiner.changed(0), "of what goes on being written, the output of this very run tells"
+    bench.run()
+    assert bench.examiner.changed(0)
 
 
 def test_a_write_behind_any_output_is_seen_in_either_run() -> None:
@@ -96,6 +99,16 @@ def test_a_write_behind_any_output_is_seen_in_either_run() -> None:
         assert bench.examiner.examine_repeat(TRIAL, 0) == Same()
         bench.memory.behind_outputs[0][index][-2:] = 0
         assert bench.examiner.examine_repeat(TRIAL, 0) == Beyond(output=name, count=2, first=22)
+
+
+def test_what_lies_behind_outputs_is_a_secret_and_not_zero() -> None:
+    bench, found = Bench(BODIES["several"]), set()
+    for _ in range(64):
+        bench.examiner.poison(0, nan=True)
+        held = torch.unique(torch.cat(bench.memory.behind_outputs[0]))
+        assert held.numel() == 1
+        found.add(int(held))
+    assert 0 not in found and len(found) > 32
 
 
 def test_poison_is_missing_also_where_nan_is_expected() -> None:
