@@ -22,6 +22,7 @@ from ridgeline.tools.measure.verify import Verification
 from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.evaluation_limit import LEAST_TRIALS, MOST_TRIALS, verify_limit_s
 from ridgeline.tools.records.precision import FRESH_SECRETS
+from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial, Verdict
 from ridgeline.tools.records.trial_names import (
     ALONE,
@@ -42,7 +43,7 @@ from ridgeline.tools.records.trial_names import (
     TRANSFORMED,
     TWEAKED,
 )
-from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import Label, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.deadline import Deadline
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -203,6 +204,14 @@ def test_a_fault_is_told_with_the_secret_under_which_it_was_found(
 def test_a_second_run_s_fault_is_background_work_where_the_output_goes_on_changing(found: Beyond | Missing) -> None:
     verdict = judged(JudgeOfFault(found, in_repeat=True, changes=True), own_secrets=2)
     assert verdict.reason_code is ReasonCode.BACKGROUND_WORK
+
+
+def test_a_label_of_several_skipped_trials_comes_once() -> None:
+    judge = JudgeByFactor([0.1])
+    names = ("row_scaled", "not_varied x", "apart", "not_varied y")
+    judge.problem.description = description_of(skipped_trials=tuple(SkippedTrial.of_name(n, "refused") for n in names))
+    verdict = judged(judge)
+    assert verdict.labels == (Label.TRIAL_SKIPPED, Label.NOT_VARIED) and len(verdict.skipped) == 4
 
 
 @pytest.mark.parametrize("factor", [1.001, 1.9, 30.0])

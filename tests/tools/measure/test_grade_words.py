@@ -111,14 +111,25 @@ def test_every_pattern_has_words(pattern: Pattern, words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("step", "word"), [(2, "2nd"), (4, "4th"), (11, "11th"), (12, "12th"), (13, "13th"), (21, "21st"), (112, "112th")]
+)
+def test_steps_are_told_as_ordinals(step: int, word: str) -> None:
+    axis = AxisPattern(axis=0, size=480, pattern=Pattern.EVERY, count=3, first=0, last=9, step=step)
+    found = explain_grade(graded(error_map=ErrorMap(wrong=5, total=100, axes=(axis,))), PrecisionClass.FP32)
+    assert f"at every {word} index from 0" in found.reason
+
+
+@pytest.mark.parametrize(
     ("relation", "value", "words"),
     [
         (Relation.CONSTANT, 0.0, "each of those is 0"),
         (Relation.RATIO, -1.0, "those have the wrong sign"),
         (Relation.RATIO, 0.125, "those are 0.125 x the expected values"),
         (Relation.OFFSET, -0.5, "those are the expected values - 0.5"),
+        (Relation.OFFSET, 0.5, "those are the expected values + 0.5"),
         (Relation.TRANSPOSED, 0.0, "the values are right and the last two axes are exchanged"),
         (Relation.SHIFTED, 1.0, "the values are right and stand one place too far on axis 1"),
+        (Relation.SHIFTED, -1.0, "the values are right and stand one place too early on axis 1"),
         (Relation.OFFSET_BY_AXIS, 0.0, "the difference depends on the index of axis 1 alone: a bias?"),
         (Relation.RATIO_BY_AXIS, 0.0, "the factor depends on the index of axis 1 alone: a scale?"),
     ],
@@ -129,7 +140,14 @@ def test_every_relation_has_words(relation: Relation, value: float, words: str) 
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"), [(21, "; 21 of 1,000,000 are wrong"), (31_000, "3.1 % are wrong"), (999_000, "almost all")]
+    ("wrong", "words"),
+    [
+        (21, "; 21 of 1,000,000 are wrong"),
+        (31_000, "; 3.1 % are wrong"),
+        (990_000, "; 99 % are wrong"),
+        (999_000, "; almost all are wrong"),
+        (1_000_000, "; all are wrong"),
+    ],
 )
 def test_shares_are_told_in_words_that_fit_their_size(wrong: int, words: str) -> None:
     found = ErrorMap(wrong=wrong, total=1_000_000)
