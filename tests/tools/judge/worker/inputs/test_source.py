@@ -8,7 +8,6 @@ from tests.tools.judge.worker.made import made_of
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs import source as judge_inputs
-from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.inputs.values.structure import is_mask, order_of
@@ -21,7 +20,7 @@ from ridgeline.tools.judge.worker.inputs.values.transforms import (
 )
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.trial_names import NOMINAL, TWEAKED
+from ridgeline.tools.records.trial_names import TWEAKED
 
 REFERENCE = """
 import torch
@@ -298,45 +297,6 @@ def test_a_buffer_of_zeros_and_ones_stays_a_mask() -> None:
     mask = LAYER.replace("self.layer = nn.Linear(64, 32)", 'self.register_buffer("mask", torch.ones(80, 80).tril())')
     secret = SecretSource(Reference(source.replace("    def forward", mask)), b"secret")
     assert torch.equal(secret.weights.random("a")["mask"], torch.ones(80, 80).tril())
-
-
-def weights_with(made: str, secret: bytes) -> ParameterSource:
-    """Return the parameters of a model to whose buffer, made so, inputs are compared."""
-    source = REFERENCE.format(names="x", body="x.sum() == self.listed", inputs="torch.randn(80, 80)")
-    listed = LAYER.replace("self.layer = nn.Linear(64, 32)", f'self.register_buffer("listed", {made})')
-    weights = SecretSource(Reference(source.replace("    def forward", listed)), secret).weights
-    weights.are_ways_known = True
-    return weights
-
-
-@pytest.mark.parametrize("made", ["torch.arange(16.0)", "torch.tensor([3.0, -1.0, 5.0, 3.0, -1.0])"])
-def test_a_floating_buffer_of_whole_numbers_is_at_times_as_the_model_makes_it(made: str) -> None:
-    weights = weights_with(made, b"secret")
-    draws = [weights.usual(f"draw {i}")["listed"] for i in range(64)]
-    default = weights.defaults["listed"]
-    assert 16 <= sum(torch.equal(draw, default) for draw in draws) <= 48
-    for secret in (b"one", b"another"):
-        assert all(torch.equal(weights_with(made, secret).usual(trial)["listed"], default) for trial in NOMINAL)
-    assert any(not bool(torch.isin(draw, default).any()) for draw in draws)
-    others = [weights.unlike(weights.usual(NOMINAL[0]), weights.usual(f"draw {i}"), f"draw {i}") for i in range(64)]
-    assert not any(torch.equal(values["listed"], default) for values in others)
-    facts = {weights_with(made, b"%d" % i).of_one_sign for i in range(16)}
-    assert len(facts) == 1, "what is found out of it depends on no secret"
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        "torch.tensor([3.0, -1.0, 3.0, -1.0])",
-        "torch.arange(16.0) / 2",
-        "(torch.arange(8.0) - torch.arange(8.0)[:, None]).abs()",
-    ],
-    ids=["of two numbers", "of halves", "a symmetric matrix"],
-)
-def test_a_floating_buffer_that_lists_no_whole_numbers_is_never_as_the_model_makes_it(made: str) -> None:
-    weights = weights_with(made, b"secret")
-    draws = [weights.usual(f"draw {i}")["listed"] for i in range(16)]
-    assert not any(torch.equal(draw, weights.defaults["listed"]) for draw in draws)
 
 
 def test_outliers_are_few_and_far_beyond_the_rest() -> None:
