@@ -112,15 +112,7 @@ void escape(const std::string& outside, const std::string& inside) {
   say("mkdir", mkdir((outside + "/folder").c_str(), 0755));
 }
 
-void molest(pid_t victim, uintptr_t address) {
-  char bytes[32] = {};
-  iovec here{bytes, sizeof bytes - 1}, there{reinterpret_cast<void*>(address), sizeof bytes - 1};
-  say("process_vm_readv", process_vm_readv(victim, &here, 1, &there, 1, 0));
-  const int memory = open(("/proc/" + std::to_string(victim) + "/mem").c_str(), O_RDWR);
-  if (memory >= 0) (void)!pread(memory, bytes, sizeof bytes - 1, static_cast<off_t>(address));
-  if (memory >= 0) (void)!pwrite(memory, "OWNED", 5, static_cast<off_t>(address));
-  std::printf("bytes %s\n", bytes);
-  say("ptrace", ptrace(PTRACE_ATTACH, victim, nullptr, nullptr));
+void slow(pid_t victim) {
   say("setpriority", setpriority(PRIO_PROCESS, victim, 19));
   say("setpriority of the user", setpriority(PRIO_USER, 0, 19));
   cpu_set_t first;
@@ -132,6 +124,18 @@ void molest(pid_t victim, uintptr_t address) {
   const rlimit64 little{64, 64};
   say("prlimit", syscall(SYS_prlimit64, victim, RLIMIT_NOFILE, &little, nullptr));
   say("ioprio_set", syscall(SYS_ioprio_set, 1, victim, 3 << 13));
+}
+
+void molest(pid_t victim, uintptr_t address) {
+  char bytes[32] = {};
+  iovec here{bytes, sizeof bytes - 1}, there{reinterpret_cast<void*>(address), sizeof bytes - 1};
+  say("process_vm_readv", process_vm_readv(victim, &here, 1, &there, 1, 0));
+  const int memory = open(("/proc/" + std::to_string(victim) + "/mem").c_str(), O_RDWR);
+  if (memory >= 0) (void)!pread(memory, bytes, sizeof bytes - 1, static_cast<off_t>(address));
+  if (memory >= 0) (void)!pwrite(memory, "OWNED", 5, static_cast<off_t>(address));
+  std::printf("bytes %s\n", bytes);
+  say("ptrace", ptrace(PTRACE_ATTACH, victim, nullptr, nullptr));
+  slow(victim);
   for (int number : {SIGSTOP, SIGTERM, SIGKILL}) say("kill", kill(victim, number));
   say("tgkill", syscall(SYS_tgkill, victim, victim, SIGKILL));
   say("pidfd_open", syscall(434, victim, 0));
@@ -312,6 +316,7 @@ int main(int argc, char** argv) {
   else if (a[0] == "network") network(a[1], a[2]);
   else if (a[0] == "escape") escape(a[1], a[2]);
   else if (a[0] == "molest") molest(std::atoi(a[1].c_str()), std::strtoull(a[2].c_str(), nullptr, 10));
+  else if (a[0] == "slow") slow(a[1] == "guard" ? getppid() : 0);
   else if (a[0] == "fork-bomb") fork_bomb();
   else if (a[0] == "fork-once") fork_once();
   else if (a[0] == "threads-bomb") threads_bomb();

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from ridgeline.tools.sandbox.process import SandboxedProcess
+from ridgeline.tools.sandbox.rules import dropped_uid
 from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, Tier
 
 from .conftest import gone
@@ -35,6 +37,10 @@ def are_two(live: Live) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+def guard_of(process: SandboxedProcess) -> int:
+    return int(Path(f"/proc/{process.host_pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def disk_use(folder: Path) -> int:
@@ -103,6 +109,22 @@ def test_a_memory_bomb_beside_a_device_is_contained(sandbox: Sandbox, confine: C
     assert ended.limit == "memory"
 
 
+@pytest.mark.parametrize(("open_files", "processes"), [(0, False), (0, True), (1, True)])
+def test_a_guard_that_cannot_open_what_it_looks_at_takes_it_for_full(
+    sandbox: Sandbox, confine: Confine, live: Live, open_files: int, processes: bool
+) -> None:
+    """One open file at a time shows the threads of a process, and the children of none."""
+    if sandbox.tier is not Tier.BUBBLEWRAP:
+        pytest.skip("tier B's guards end their tree by the same lists, and take long without")
+    uid = dropped_uid()
+    confined = confine("linger-and-stay" if processes else "sleep", processes=processes)
+    with sandbox.start(replace(confined, workdir=None)) as process:
+        assert not processes or are_two(live)
+        blinded = ["prlimit", f"--pid={guard_of(process)}", f"--nofile={open_files}:{open_files}"]
+        subprocess.run(blinded, check=True, user=uid, group=uid, extra_groups=None if uid is None else [])
+        assert process.wait(20).limit == "memory"
+
+
 @pytest.mark.parametrize("how", ["large", "small", "deleted"])
 def test_a_full_workdir_is_contained(sandbox: Sandbox, confine: Confine, workdir: Path, how: str) -> None:
     limits = {"file_bytes": 16 * MIB, "disk_bytes": 24 * MIB, "open_files": 5000}
@@ -154,8 +176,7 @@ def test_nothing_outlives_a_killed_supervisor(sandbox: Sandbox, confine: Confine
 def test_nothing_outlives_the_killed_inner_guard(sandbox: Sandbox, confine: Confine, live: Live) -> None:
     with sandbox.start(confine("linger-and-stay", processes=True)) as process:
         assert are_two(live)
-        guard = int(Path(f"/proc/{process.host_pid}/stat").read_text().rpartition(")")[2].split()[1])
-        os.kill(guard, signal.SIGKILL)
+        os.kill(guard_of(process), signal.SIGKILL)
         assert gone(live)
 
 

@@ -101,7 +101,8 @@ class Relay {
   }
 
   static bool is_of_command(pid_t pid) {
-    const std::vector<pid_t> family = children_of(getpid());
+    bool is_whole = true;
+    const std::vector<pid_t> family = children_of(getpid(), is_whole);
     return std::find(family.begin(), family.end(), pid) != family.end();
   }
 

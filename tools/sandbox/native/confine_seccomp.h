@@ -1,13 +1,10 @@
 // The system calls that confined code may not make.
 //
-// The kernel's own macros assemble the filter, without libseccomp: the launcher then builds wherever g++ works, and no
-// library has to be installed. The filter lists refusals under a ceiling instead of permissions: nvcc, CUDA, Python and
-// OpenMP together use most of the harmless calls. Calls newer than this file are refused as unknown (ENOSYS).
+// The filter lists refusals under a ceiling instead of permissions: nvcc, CUDA, Python and OpenMP together use most of the
+// harmless calls. Calls newer than the filter's file are refused as unknown (ENOSYS).
 #pragma once
 
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -19,29 +16,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
-#include <vector>
+
+#include "confine_filter.h"
 
 namespace confine {
 
-#if defined(__x86_64__)
-constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
-#else
-#error "confine knows the system calls of x86_64 and aarch64 only"
-#endif
-
-// Of Linux 5.0 and 5.19.
-constexpr uint32_t kHandOver = 0x7fc00000u;
 constexpr int kBindToInterface = 62;  // SO_BINDTOIFINDEX of Linux 5.0
-constexpr unsigned kNewListener = 1u << 3, kWaitKillable = 1u << 5;
 
 // F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY and, of Linux 6.19, F_SETDELEG
 constexpr int kSetSignal = 10, kSetOwnerEx = 15, kSetLease = 1024, kNotify = 1026, kSetDelegation = 1040;
-constexpr uint32_t kWordBytes = 4;
-constexpr int kNewestKnownCall = 469;  // file_setattr, Linux 6.17; newer calls get ENOSYS until this file places them
 
 // Calls that some kernel headers of our range do not name yet. The numbers are the same on every architecture.
 constexpr int kPidfdSendSignal = 424, kIoUringSetup = 425, kIoUringEnter = 426, kIoUringRegister = 427, kOpenTree = 428,
@@ -49,99 +33,6 @@ constexpr int kPidfdSendSignal = 424, kIoUringSetup = 425, kIoUringEnter = 426, 
               kClone3 = 435, kPidfdGetfd = 438, kProcessMadvise = 440, kMountSetattr = 442, kMemfdSecret = 447,
               kProcessMrelease = 448, kFchmodat2 = 452, kSetxattrat = 463, kRemovexattrat = 466, kOpenTreeAttr = 467,
               kFileSetattr = 469, kOpenat2 = 437, kCloseRange = 436;
-
-class Filter {
- public:
-  Filter() {
-    load(offsetof(seccomp_data, arch));
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0));
-    act(SECCOMP_RET_KILL_PROCESS);
-    load(offsetof(seccomp_data, nr));
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, kNewestKnownCall, 0, 1));  // x32 numbers are above it too
-    act(SECCOMP_RET_ERRNO | ENOSYS);
-  }
-
-  void refuse(int call, int error = EPERM) {
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1));
-    act(SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
-  }
-
-  // Refuse `call` when (argument & mask) == value; only the low 32 bits, which is all these arguments have.
-  void refuse_if(int call, int argument, uint32_t mask, uint32_t value, int error = EPERM) {
-    on_argument(call, argument, mask, value, true, error);
-  }
-
-  // Refuse `call` unless (argument & mask) == value.
-  void refuse_unless(int call, int argument, uint32_t mask, uint32_t value) {
-    on_argument(call, argument, mask, value, false, EPERM);
-  }
-
-  // Let `read` of the descriptor `fd` through for kWordBytes alone, and of every other descriptor at once: first of all, so
-  // that no read passes the whole filter.
-  void read_in_words(int fd) {
-    constexpr size_t kFd = offsetof(seccomp_data, args), kCount = kFd + 16;
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(SYS_read), 0, 8));
-    load(kFd);
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(fd), 0, 4));
-    load(kCount);
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kWordBytes, 0, 3));
-    load(kCount + 4);
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1));
-    act(SECCOMP_RET_ALLOW);
-    act(SECCOMP_RET_ERRNO | EPERM);
-  }
-
-  // Refuse `call` when its `argument` is the descriptor `fd`.
-  void refuse_descriptor(int call, int argument, int fd) { refuse_if(call, argument, ~0u, static_cast<uint32_t>(fd)); }
-
-  // Let the guard answer `call`.
-  void hand_over(int call) {
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1));
-    act(kHandOver);
-  }
-
-  // Refuse `call` when the pointer is not null: both of its halves.
-  void refuse_pointer(int call, int argument) {
-    refuse_unless(call, argument, ~0u, 0);
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 4));
-    load(offsetof(seccomp_data, args) + 8 * static_cast<size_t>(argument) + 4);
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0));
-    act(SECCOMP_RET_ERRNO | EPERM);
-    load(offsetof(seccomp_data, nr));
-  }
-
-  bool install() { return put_in_place(0) == 0; }
-
-  // Returns the descriptor that the guard reads the calls from, or -1. A call that the guard has read is not begun again
-  // after a signal, where the kernel knows how (5.19).
-  int install_with_listener() {
-    const int listener = put_in_place(kNewListener | kWaitKillable);
-    return listener >= 0 ? listener : put_in_place(kNewListener);
-  }
-
- private:
-  int put_in_place(unsigned flags) {
-    std::vector<sock_filter> whole = code_;
-    whole.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-    sock_fprog program{static_cast<unsigned short>(whole.size()), whole.data()};
-    return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program));
-  }
-
-  void load(size_t offset) { code_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset))); }
-  void act(uint32_t action) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, action)); }
-
-  void on_argument(int call, int argument, uint32_t mask, uint32_t value, bool refuse_equal, int error) {
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 5));
-    load(offsetof(seccomp_data, args) + 8 * static_cast<size_t>(argument));
-    code_.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
-    const unsigned char refused_equal = refuse_equal ? 0 : 1, refused_other = refuse_equal ? 1 : 0;
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, refused_equal, refused_other));
-    act(SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
-    load(offsetof(seccomp_data, nr));
-  }
-
-  std::vector<sock_filter> code_;
-};
 
 // EPERM and not a kill: libraries probe for name services and cope with a refusal.
 inline void refuse_the_network(Filter& filter, bool uses_devices) {
@@ -271,14 +162,20 @@ inline void refuse_file_attributes(Filter& filter) {
   for (int call : {kFchmodat2, kSetxattrat, kRemovexattrat, kFileSetattr}) filter.refuse(call);
 }
 
-// A process may change its own cores, priority and limits alone. A candidate gains by slowing the process that it is
-// measured against, and without a PID namespace it can name every process of its user. Landlock has no rule for this.
-inline void refuse_to_slow_others(Filter& filter) {
-  for (int call : {SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr, SYS_prlimit64,
-                   SYS_move_pages, SYS_migrate_pages})
-    filter.refuse_unless(call, 0, ~0u, 0);
+// A candidate gains by slowing the process that it is measured against, and a guard of the same user that may open no file
+// sees nothing. Without a PID namespace every process can be named, so only the calling thread may be changed; with one, all
+// but the guard, its process 1, are the command's own. Landlock has no rule for this.
+inline void refuse_to_slow_others(Filter& filter, bool is_namespaced) {
+  const auto refuse_others = [&](int call, int argument) {
+    if (is_namespaced) filter.refuse_if(call, argument, ~0u, 1);
+    else filter.refuse_unless(call, argument, ~0u, 0);
+  };
+  for (int call : {SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr, SYS_move_pages,
+                   SYS_migrate_pages})
+    refuse_others(call, 0);
+  refuse_others(SYS_setpriority, 1);
   filter.refuse_unless(SYS_setpriority, 0, ~0u, PRIO_PROCESS);
-  filter.refuse_unless(SYS_setpriority, 1, ~0u, 0);
+  filter.refuse_unless(SYS_prlimit64, 0, ~0u, 0);
   filter.refuse(SYS_ioprio_set);
 }
 
@@ -321,7 +218,7 @@ inline bool forbid_system_calls(const Calls& calls, int& listener) {
   if (!calls.uses_devices) filter.refuse(SYS_memfd_create);  // memory that no limit of ours counts
   for (int call : {SYS_tee, SYS_splice, SYS_vmsplice}) filter.refuse(call);
   if (calls.shares_files || calls.program_fd >= 0) refuse_file_attributes(filter);
-  if (calls.shares_files) refuse_to_slow_others(filter);
+  refuse_to_slow_others(filter, !calls.shares_files);
   refuse_own_descriptors_of_threads(filter);
   if (calls.caps_data) filter.refuse_if(SYS_mmap, 3, MAP_GROWSDOWN, MAP_GROWSDOWN);
   if (!calls.shares_memory) filter.refuse_if(SYS_mmap, 3, MAP_SHARED | MAP_ANONYMOUS, MAP_SHARED | MAP_ANONYMOUS);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -18,14 +19,19 @@
 
 namespace confine {
 
+// Leaves in errno why there is nothing, 0 where the file is empty.
 inline std::string read_small(const char* path) {
   char text[4096];
+  errno = 0;
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
   const ssize_t n = read(fd, text, sizeof text);
   close(fd);
   return n > 0 ? std::string(text, static_cast<size_t>(n)) : std::string();
 }
+
+// What this errno says of a file below /proc/PID: that its process is there, and was not looked at.
+inline bool hides_a_process(int error) { return error != 0 && error != ENOENT && error != ESRCH; }
 
 struct Link {
   pid_t pid, parent;
@@ -63,7 +69,8 @@ inline std::vector<pid_t> descendants(pid_t root) {
 
 // The living descendants, read from the kernel's own lists where there are any: on a busy machine a walk over all
 // processes every 50 ms would take a noticeable share of a core. One look may miss a process that changes its parent.
-inline std::vector<pid_t> children_of(pid_t root) {
+// `is_whole` is set to false where a list could not be read.
+inline std::vector<pid_t> children_of(pid_t root, bool& is_whole) {
   char path[80];
   std::snprintf(path, sizeof path, "/proc/%d/task/%d/children", root, root);
   if (access(path, R_OK) != 0) return descendants(root);
@@ -73,11 +80,15 @@ inline std::vector<pid_t> children_of(pid_t root) {
     waiting.pop_back();
     std::snprintf(path, sizeof path, "/proc/%d/task", pid);
     DIR* tasks = opendir(path);
-    if (tasks == nullptr) continue;
+    if (tasks == nullptr) {
+      is_whole = is_whole && !hides_a_process(errno);
+      continue;
+    }
     while (const dirent* task = readdir(tasks)) {
       if (task->d_name[0] == '.') continue;
       std::snprintf(path, sizeof path, "/proc/%d/task/%.16s/children", pid, task->d_name);
       const std::string list = read_small(path);
+      is_whole = is_whole && !(list.empty() && hides_a_process(errno));
       char* end = nullptr;
       for (const char* at = list.c_str(); const long next = std::strtol(at, &end, 10); at = end)
         found.push_back(static_cast<pid_t>(next)), waiting.push_back(static_cast<pid_t>(next));

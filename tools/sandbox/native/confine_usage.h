@@ -43,10 +43,11 @@ inline Life life_of(const std::string& thread) {
   return std::strchr("ZXx", state) != nullptr || (flags & kExiting) != 0 ? Life::kEnds : Life::kLives;
 }
 
-inline std::vector<std::string> threads_of(pid_t pid) {
+inline std::vector<std::string> threads_of(pid_t pid, bool& is_whole) {
   const std::string folder = "/proc/" + std::to_string(pid) + "/task";
   std::vector<std::string> threads;
   DIR* tasks = opendir(folder.c_str());
+  is_whole = tasks != nullptr || !hides_a_process(errno);
   if (tasks == nullptr) return threads;
   while (const dirent* entry = readdir(tasks))
     if (entry->d_name[0] != '.') threads.push_back(folder + "/" + entry->d_name);
@@ -56,20 +57,21 @@ inline std::vector<std::string> threads_of(pid_t pid) {
 
 // Calls `look` with the /proc folder of a thread that lives, until it returns true. The memory and the descriptors of a
 // process are those of each of its threads (forbid_system_calls sees to that), but once its first thread has ended,
-// /proc/PID shows neither. False: threads took turns too fast to look through any. A process that ends has nothing to show.
+// /proc/PID shows neither. False: threads took turns too fast to look through any, or could not be listed. A process that
+// ends has nothing to show.
 template <class Look>
 bool through_a_thread(pid_t pid, Look look) {
   std::set<std::string> ending;
   for (int attempt = 0; attempt < 64; ++attempt) {
-    bool has_others = false;
-    for (const std::string& thread : threads_of(pid)) {
+    bool has_others = false, is_whole = true;
+    for (const std::string& thread : threads_of(pid, is_whole)) {
       if (ending.count(thread) != 0) continue;
       has_others = true;
       const Life life = life_of(thread);
       if (life == Life::kEnds) ending.insert(thread);
       if (life == Life::kLives && look(thread)) return true;
     }
-    if (!has_others) return true;
+    if (!has_others) return is_whole;
   }
   return false;
 }
@@ -78,6 +80,8 @@ bool through_a_thread(pid_t pid, Look look) {
 
 struct Usage {
   uint64_t anonymous_bytes = 0, shared_bytes = 0, threads = 0;
+
+  void count_as_full() { anonymous_bytes = threads = kFull; }
 };
 
 inline uint64_t field_of(const std::string& status, const char* name) {
@@ -98,10 +102,14 @@ inline Usage usage_of(const std::vector<pid_t>& pids) {
   Usage total;
   for (const pid_t pid : pids) {
     const std::string status = read_small(("/proc/" + std::to_string(pid) + "/status").c_str());
+    if (status.empty()) {
+      if (hides_a_process(errno)) total.count_as_full();
+      continue;
+    }
     total.threads += field_of(status, "\nThreads:");
-    if (status.empty() || add_memory(status, total)) continue;
+    if (add_memory(status, total)) continue;
     const auto look = [&](const std::string& thread) { return add_memory(read_small((thread + "/status").c_str()), total); };
-    if (!through_a_thread(pid, look)) total.anonymous_bytes = std::max(total.anonymous_bytes, kFull);
+    if (!through_a_thread(pid, look)) total.count_as_full();
   }
   return total;
 }

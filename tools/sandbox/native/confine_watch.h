@@ -44,8 +44,11 @@ class Watch {
   // "" while all is well, otherwise the name of the limit that was passed.
   const char* look() {
     if (o_.wall_s > 0 && now_s() - started_s_ > o_.wall_s) return "wall";
-    const std::vector<pid_t> family = o_.threads_only ? std::vector<pid_t>{child_} : children_of(getpid());
-    const Usage usage = usage_of(family);
+    bool is_whole = true;
+    const std::vector<pid_t> family =
+        o_.threads_only ? std::vector<pid_t>{child_} : children_of(getpid(), is_whole);
+    Usage usage = usage_of(family);
+    if (!is_whole) usage.count_as_full();
     const uint64_t own_shared = usage.shared_bytes > inherited_ ? usage.shared_bytes - inherited_ : 0;
     const uint64_t memory = usage.anonymous_bytes + own_shared;
     if (memory > peak_bytes_ && memory < kFull) peak_bytes_ = memory;
