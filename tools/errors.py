@@ -20,6 +20,7 @@ RidgelineError
 ├── OutOfBudget             what the search may use allows no further model call: it ends there, and can be resumed
 └── EngineError             ours or the machine's: a judge that died, a protocol broken; exit code 1
     ├── TrustedProcessLost        the trusted process went away; worth one retry
+    │   ├── EvaluatorKilled    it was killed from outside; nothing to report
     │   └── JudgeDied          its process ended while it was asked, by a crash or killed from outside
     ├── JudgeShortError     memory ran out in the judge, beside what a candidate may hold
     ├── RunnerNotReadyError a runner failed before its candidate was loaded; worth one retry with more room
@@ -128,6 +129,12 @@ class EngineError(RidgelineError):
 
 class TrustedProcessLost(EngineError):
     """A process that no candidate can reach died or hung: the judge, the evaluator or the reference's own runner."""
+
+
+class EvaluatorKilled(TrustedProcessLost):
+    """A device's evaluator was killed from outside; nothing to report. It is started anew by whoever asks again."""
+
+    was_killed = True
 
 
 class JudgeDied(TrustedProcessLost):

@@ -30,6 +30,7 @@ ERRORS: Mapping[str, type[RidgelineError]] = {
     "NotRecorded": errors.NotRecorded,
     "EngineError": errors.EngineError,
     "TrustedProcessLost": errors.TrustedProcessLost,
+    "EvaluatorKilled": errors.EvaluatorKilled,
     "JudgeDied": errors.JudgeDied,
     "JudgeShortError": errors.JudgeShortError,
     "RunnerNotReadyError": errors.RunnerNotReadyError,

@@ -12,7 +12,7 @@ from tests.environments import child_environment
 from tests.graph.cli.command_line import into, ridgeline
 
 from ridgeline.graph import cli
-from ridgeline.tools.errors import EngineError, MachineBusyError
+from ridgeline.tools.errors import EngineError, EvaluatorKilled, MachineBusyError
 
 pytestmark = pytest.mark.long
 
@@ -64,11 +64,12 @@ def test_an_internal_error_asks_for_a_report_and_exits_with_one(
     assert capsys.readouterr().err == "ridgeline: internal error, please report: the judge died\n"
 
 
-def test_a_machine_that_is_too_busy_is_nothing_to_report(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("kind", [MachineBusyError, EvaluatorKilled])
+def test_what_came_from_outside_is_nothing_to_report(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: type[EngineError]
 ) -> None:
     def execute(args: object) -> int:
-        raise MachineBusyError("the machine is too busy to time this kernel")
+        raise kind("the machine is too busy to time this kernel")
 
     monkeypatch.setitem(sys.modules, "ridgeline.graph.cli.commands.show", types.SimpleNamespace(execute=execute))
     assert cli.main(["show", "x"]) == 1

@@ -20,7 +20,7 @@ from tests.tools.local.scripted_evaluator import EVALUATOR
 
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, VerifyTask
 from ridgeline.tools.engines.local import LocalEngine
-from ridgeline.tools.errors import EngineError, NotBegun, ProblemError
+from ridgeline.tools.errors import EngineError, EvaluatorKilled, NotBegun, ProblemError
 from ridgeline.tools.local import evaluator_process
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.records import evaluation_limit
@@ -161,6 +161,14 @@ async def test_an_evaluator_that_keeps_crashing_is_an_engine_error(
     with pytest.raises(EngineError, match="VerifyTask: the evaluator ended with status 3"):
         await engine.submit(verify("die", retries=2))
     assert len(requests(calls)) == 3
+
+
+async def test_an_evaluator_that_is_killed_time_and_again_is_told_as_that(
+    engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path
+) -> None:
+    with pytest.raises(EvaluatorKilled, match=r"^the evaluator was killed \(signal 9\): by the kernel"):
+        await engine.submit(verify("killed", retries=1))
+    assert len(requests(calls)) == 2
 
 
 async def test_a_users_mistake_is_not_retried(

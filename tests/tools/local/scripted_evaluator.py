@@ -10,6 +10,8 @@ for line in sys.stdin:
         file.write(json.dumps({"pid": os.getpid(), "task": request["task"], "env": dict(os.environ)}) + "\\n")
     if "die" in words:
         os._exit(3)
+    if "killed" in words:
+        os.kill(os.getpid(), signal.SIGKILL)
     if "die-once" in words and log.read_text().count("\\n") == 1:
         os._exit(3)
     if "sleep" in words:
