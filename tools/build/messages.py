@@ -39,6 +39,8 @@ _MEMORY_LIMIT = re.compile(
 _AFTER_A_KILL = re.compile(r"nvcc fatal |candidate\.py:\d+: error: RuntimeError: Error building extension")
 """Errors of who started a compiler, which say no more than that it failed."""
 _LINKER_SUMMARY = "collect2: "  # says only that the linker failed
+_LINKER_SAYS = re.compile(r"^(?!.*(: warning: |: in function |: info: ))(\S*ld: \S|\S*\(\.\S+\+0x[0-9a-f]+\): )")
+"""A line of ld's own that is no warning: it writes `error` into few of them."""
 _TEMPORARY = re.compile(r"\b(?:cc\w{6}|tmpxft_\w+-\d+_\w+(?:\.cudafe1)?)\.(o|cpp|s|ptx)\b")
 _PLACE = re.compile(r"\S+?[:(]\d+")
 _SEVERITY = re.compile(r"\b(error|Error|warning|Warning|note|remark)\b")
@@ -250,7 +252,10 @@ def _explain_missing(symbol: str, entry: str) -> str:
 
 
 def _first_error(log: str) -> str:
-    line = next((line for line in log.splitlines() if _ERROR.search(line)), "")
+    lines = log.splitlines()
+    line = next((line for line in lines if _ERROR.search(line)), "")
+    if line.startswith(_LINKER_SUMMARY):
+        line = next((said for said in lines if _LINKER_SAYS.match(said)), line)
     return line.strip()[:REASON_BYTES]
 
 

@@ -55,6 +55,31 @@ def test_a_torch_library_without_forward_is_answered_with_its_declaration() -> N
     assert explain_unloadable(other, entry) == other
 
 
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (
+            (
+                "/usr/bin/ld: kernel.o: in function `run(float*)':\n"
+                "kernel.cpp:(.text+0x1c): relocation truncated to fit: R_X86_64_PC32 against `.bss'\n"
+            ),
+            "kernel.cpp:(.text+0x1c): relocation truncated to fit: R_X86_64_PC32 against `.bss'",
+        ),
+        (
+            (
+                "/usr/bin/ld: warning: kernel.o: requires executable stack\n"
+                "/usr/bin/ld: kernel.o(.text+0x51): unresolvable R_X86_64_PLT32 relocation against symbol `memset'\n"
+            ),
+            "/usr/bin/ld: kernel.o(.text+0x51): unresolvable R_X86_64_PLT32 relocation against symbol `memset'",
+        ),
+        ("/usr/bin/ld: warning: kernel.o: requires executable stack\n", "collect2: error: ld returned 1 exit status"),
+    ],
+)
+def test_a_failed_link_is_told_by_the_linkers_own_line(said: str, cause: str) -> None:
+    found = explain_log(f"{said}collect2: error: ld returned 1 exit status\n", "void run()")
+    assert (found.code, found.reason) == (ReasonCode.LINK_FAILED, cause)
+
+
 LIMITS = {"file_bytes": 256 << 20, "memory_bytes": 3 << 30}
 
 
