@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ _MESSAGE = "what():"  # before an exception's message, whose lines after the fir
 _SANITIZERS_SAY = ("Sanitizer", "runtime error:")  # AddressSanitizer's and UndefinedBehaviorSanitizer's own words
 _FAULTS = (RunnerFailureCode.CRASHED, RunnerFailureCode.INPUT_WRITTEN)
 _SIGNALS: dict[int, str] = {signal.SIGSEGV: "SIGSEGV", signal.SIGBUS: "SIGBUS"}  # those that the fault handler catches
+_AROUND_REGION = 1 << 20  # kGuard of native/host_cpu.h
+_ADDRESS = re.compile(r"0|0x[0-9a-f]{1,16}")
 _STDERR_BYTES, _QUOTED_CHARACTERS = 1 << 16, 300
 _BY_LIMIT = {Limit.MEMORY: ReasonCode.OUT_OF_MEMORY, Limit.WALL: ReasonCode.CALL_TIMEOUT}
 _BY_SIGNAL: dict[int, ReasonCode] = {
@@ -60,6 +63,8 @@ def explain_failed(words: Sequence[str], problem: LoadedProblem, moment: Moment)
     if code is None:
         return violation(f"failed {' '.join(words)!r}")
     fault = Fault.parse(detail) if code in _FAULTS else None
+    if fault is not None and not _can_be(fault, problem):
+        return violation(f"failed {' '.join(words)!r}")
     if fault is not None:
         return RunnerFailure(code.reason_code, _explain_fault(fault, problem, moment))
     return RunnerFailure(code.reason_code, explain_unmapped(" ".join(detail)) or code.replace("_", " "))
@@ -98,10 +103,20 @@ def _is_of_a_sanitizer(text: str) -> bool:
     return any(words in text for words in _SANITIZERS_SAY)
 
 
+def _can_be(fault: Fault, problem: LoadedProblem) -> bool:
+    """Say whether the fault handler could have told this: a candidate may write a line of its own."""
+    if fault.signal not in _SIGNALS:
+        return False
+    if fault.region is None:
+        return _ADDRESS.fullmatch(fault.place) is not None
+    if fault.region >= len(problem.regions):
+        return False
+    return -_AROUND_REGION <= int(fault.place) < problem.regions[fault.region].size_bytes + _AROUND_REGION
+
+
 def _explain_fault(fault: Fault, problem: LoadedProblem, moment: Moment) -> str:
-    name = _SIGNALS.get(fault.signal, f"signal {fault.signal}")
-    how = f"killed by {name} {moment.phase}, {'writing' if fault.is_write else 'reading'}"
-    if fault.region is None or fault.region >= len(problem.regions):
+    how = f"killed by {_SIGNALS[fault.signal]} {moment.phase}, {'writing' if fault.is_write else 'reading'}"
+    if fault.region is None:
         is_null = fault.place.removeprefix("0x") in ("0", "")
         return f"{how} address {fault.place}{' (a null pointer; a failed allocation?)' if is_null else ''}"
     places = [place for place in problem.places if place.region == fault.region]

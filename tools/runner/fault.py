@@ -26,7 +26,7 @@ class Fault:
     @classmethod
     def parse(cls, words: Sequence[str]) -> Self | None:
         """Return the fault that the message of a `failed` line tells, None where it tells none."""
-        if len(words) != 4 or not is_number(words[0]):
+        if len(words) != 4 or not is_number(words[0]) or words[1] not in list(FaultWord):
             return None
         number, access, region, place = words
         is_placed = is_number(region) and is_number(place.removeprefix("-"))

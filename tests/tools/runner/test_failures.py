@@ -6,10 +6,12 @@ import io
 import os
 import signal
 import socket
+from dataclasses import replace
 
 import pytest
 from tests.tools.conftest import without_tensors
 
+from ridgeline.tools.judge.process import SharedRegion
 from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.connection import ConnectionClosed, ProtocolBroken, RunnerConnection
 from ridgeline.tools.runner.failures import Moment, explain_end, explain_failed, last_words
@@ -64,7 +66,7 @@ def test_a_kill_that_no_limit_sent_is_known_by_its_status(ended: ExitStatus, *, 
         ),
         ("cuda_error", ReasonCode.CUDA_ERROR, "cuda error"),
         ("crashed 11 write - 0x8", ReasonCode.CRASHED, "killed by SIGSEGV during a call, writing address 0x8"),
-        ("crashed 7 read 0 64", ReasonCode.CRASHED, "killed by SIGBUS during a call, reading address 64"),
+        ("crashed 7 read - 0x40", ReasonCode.CRASHED, "killed by SIGBUS during a call, reading address 0x40"),
         ("crashed 11 read - 0", ReasonCode.CRASHED, "reading address 0 (a null pointer; a failed allocation?)"),
         ("protocol unknown line: x", ReasonCode.PROTOCOL_VIOLATED, "'protocol unknown line: x'"),
         ("new_code x", ReasonCode.PROTOCOL_VIOLATED, "wrote to the host's connection: failed 'new_code x'"),
@@ -75,6 +77,23 @@ def test_a_failed_line_is_told_by_its_code(line: str, code: ReasonCode, reason: 
     found = explain_failed(line.split(), without_tensors(), CALL).finding
     assert found.code is code
     assert found.reason.endswith(reason)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *("99999999999 write 0 8", "9 read - 0x8", "0 read - 0x8"),  # no signal that the handler catches
+        *("11 write 1 8", "11 write 0 -1048577", "11 write 0 1048640", "11 write 0 99999999999"),  # not near the region
+        *("11 write - 64", "11 write - -", "11 write - 0x8/bin", "11 write 0 x"),  # no address
+    ],
+)
+def test_a_fault_that_the_handler_could_not_tell_breaks_the_protocol(fault: str) -> None:
+    problem = replace(without_tensors(), regions=(SharedRegion(size_bytes=64, writable=True, fd=-1),))
+    found = explain_failed(["crashed", *fault.split()], problem, CALL).finding
+    assert found.code is ReasonCode.PROTOCOL_VIOLATED
+    assert found.reason == f"the candidate wrote to the host's connection: failed 'crashed {fault}'"
+    for near in ("-1048576", "0", "1048639"):  # the controls
+        assert explain_failed(["crashed", "11", "read", "0", near], problem, CALL).finding.code is ReasonCode.CRASHED
 
 
 def test_a_sanitizers_finding_is_quoted_before_the_last_line() -> None:
