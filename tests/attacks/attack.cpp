@@ -324,6 +324,7 @@ int main(int argc, char** argv) {
   else if (a[0] == "fill") fill(a[1], a[2]);
   else if (a[0] == "hoard-memory") hoards::memory(a[1], std::stoul(a[2]));
   else if (a[0] == "hoard-files") hoards::files(a[1], a[2], std::stoi(a[3]), std::stoul(a[4]));
+  else if (a[0] == "crowd") hoards::crowd(a[1]);
   else if (a[0] == "raise") raise(std::atoi(a[1].c_str()));
   else if (a[0] == "spin") for (volatile unsigned long i = 0;; i = i + 1) {}
   else if (a[0] == "sleep") sleep(60);

@@ -97,6 +97,13 @@ inline void files(const std::string& how, const std::string& folder, int count, 
   fill(how, where, count, mib);
 }
 
+// As much to walk through as fits.
+inline void crowd(const std::string& folder) {
+  for (int i = 0; i < 18000; ++i) close(open((folder + "/" + std::to_string(i)).c_str(), O_WRONLY | O_CREAT, 0600));
+  for (int i = 0; i < 60000; ++i) (void)!mmap(nullptr, 4096, i % 2, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  hold("a crowd");
+}
+
 // -1: refused. Such a thread ends at once.
 inline int thread_with_files_of_its_own() {
   constexpr size_t kStack = 64 << 10;

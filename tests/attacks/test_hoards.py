@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +49,26 @@ def test_one_such_file_within_the_limits_is_allowed(
 ) -> None:
     ended, printed = sandbox.run(confine("hoard-files", how, workdir, 1, FILE_MIB, wall_s=2.0, **SMALL))
     assert (ended.limit, printed) == ("wall", "holds files\n")
+
+
+def test_a_stopped_runner_keeps_its_guard_from_no_core(sandbox: Sandbox, confine: Confine, workdir: Path) -> None:
+    """What it left behind is walked through while another process is timed."""
+    with sandbox.start(confine("crowd", workdir), stdout=subprocess.PIPE) as process:
+        assert process.stdout and process.stdout.readline() == b"holds a crowd\n"
+        os.kill(process.host_pid, signal.SIGSTOP)
+        guard = int(stat_of(process.host_pid)[1])
+        began, used = time.monotonic(), cpu_s(guard)
+        time.sleep(4)
+        assert (cpu_s(guard) - used) / (time.monotonic() - began) < 0.06
+        assert process.poll() is None
+
+
+def stat_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def cpu_s(pid: int) -> float:
+    return sum(int(ticks) for ticks in stat_of(pid)[11:13]) / os.sysconf("SC_CLK_TCK")
 
 
 def test_more_files_than_can_be_looked_through_in_time_are_too_many(sandbox: Sandbox, workdir: Path) -> None:
