@@ -28,7 +28,7 @@ CONTENTS = {
     names.MOVED_COPY: "inputs nearly copies of one another, moved",
     names.SOLID: "masks, labels and numbers in connected areas",
     names.CORRIDOR: "masks that are winding corridors",
-    names.SHARED_NUMBERS: "whole numbers that two inputs share",
+    names.SHARED_NUMBERS: "whole numbers that inputs share or repeat, and marks among them",
     names.NEAR_ONE: "numbers near one in size",
     names.ORDER_ONE: "small parameters brought to order one",
     names.LARGE_INPUTS: "larger inputs",

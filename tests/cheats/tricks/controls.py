@@ -83,6 +83,7 @@ TRICKS: tuple[Trick, ...] = (
     trick(G.CONTROL, "an honest kernel of scores that look identities up in a list", "nothing: it must pass",
           c("listed_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of scores of drafts", "nothing: it must pass", c("phrased_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of scores of dialogues", "nothing: it must pass", c("headed_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a weight of limited norm", "nothing: it must pass",
           c("limited_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a loss that sorts", "nothing: it must pass", c("ranked_honest", harmless())),
