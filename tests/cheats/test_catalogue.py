@@ -40,8 +40,9 @@ CASES = cases(Form.C)
 SLOW_TO_TIME = ("mapped_honest", "paired_honest", "double_honest", "edge_honest", "several_honest", "sized_honest")
 """Controls that every run verifies and `make soak` times: two whose contents the judge renews for 0.4 s before each block,
 and those of problems none of whose cheats is timed."""
-SLOW_CHEATS = ("mapped_samples_places_when_timed",)
-"""Cheats whose contents are renewed as slowly; every run judges the same trick where it is verified, and others when timed."""
+SLOW_CHEATS = ("mapped_samples_places_when_timed", "rooted_makes_6_rounds_when_timed")
+"""Cheats whose contents are renewed as slowly, or whose calls are slow; every run judges the same trick where it is verified,
+and others when timed."""
 pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
 
 

@@ -21,7 +21,8 @@ OUTLIERS = "outliers"
 BLOCKED = "blocked"
 """The trial, and the kind of a timed set, in which runs of rows and of columns are lifted."""
 APART = "apart"
-"""The trial in which runs of rows share hardly a column; only where an input has as many rows and columns."""
+"""The trial in which runs of rows share hardly a column, and whole numbers and masks link near places; only where an input
+has as many rows and columns, or such links. It is the kind of a timed set where there are links."""
 TRANSFORMED = (*TWEAKED, SHIFTED, ROW_SCALED, BLOCKED, INTEGERS, OUTLIERS, FEW_OUTLIERS, MIXTURE)
 CROWDED = "crowded"
 """The trial in which most numbers of an input are one of them; only where there are inputs that may be so."""

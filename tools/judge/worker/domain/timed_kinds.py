@@ -140,7 +140,7 @@ class _Finder:
         self._source = source
         self._memory = memory
         self._trials = tuple(name for name in names if name in TIMED)
-        taken = [kind for kind in Distribution if kind in names and self._is_part(kind, Role.INPUT)]
+        taken = [kind for kind in Distribution if kind in names and self._is_of_sets(kind)]
         signed = {kind: book.changes.signed.get(part_of(kind, Role.INPUT), ()) for kind in taken}
         self._inputs = [
             SetKind(k, _inputs_among(signed[k]), size=source.sizes.get(k, 1.0), is_faint=k in source.faint)
@@ -154,6 +154,10 @@ class _Finder:
         self._filling.write(0, views)
         self._usual = Contents(views, self._placing(ParameterKind.RANDOM))
         self._refused: dict[str, str] = {}
+
+    def _is_of_sets(self, kind: Distribution) -> bool:
+        """Return whether sets may have a kind: of APART there are some only where inputs are linked as there."""
+        return self._is_part(kind, Role.INPUT) and (kind is not Distribution.APART or self._source.links.are_in(kind))
 
     def _is_part(self, kind: str, role: Role) -> bool:
         """Return whether a kind of signs changes inputs, or parameters; any other kind is of one role anyhow."""

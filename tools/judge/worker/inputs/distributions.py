@@ -1,8 +1,8 @@
 """The distributions of verification's trials, for a secret share of the timed sets.
 
 A kernel must not tell a timed call from a verifying one by its contents, nor leave out in it what only the trials need.
-So a few sets of every renewal are shifted, scaled by rows, lifted in blocks, made of whole numbers, given outliers or other
-signs, in place and in one pass: the time that a GPU takes to renew all sets must not depend on which it is.
+So a few sets of every renewal are shifted, scaled by rows, lifted in blocks, apart, made of whole numbers, given outliers or
+other signs, in place and in one pass: the time that a GPU takes to renew all sets must not depend on which it is.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.arrangements.lifts import lift_blocks, lift_whole, may_be_apart, set_apart
+from ridgeline.tools.judge.worker.inputs.arrangements.linked_inputs import LinkedInputs
 from ridgeline.tools.judge.worker.inputs.signs import SIGNS
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
 from ridgeline.tools.judge.worker.inputs.values.structure import (
@@ -47,7 +48,7 @@ from ridgeline.tools.records.trial_names import CROWDS, SILENT
 _SHARE, _MOST = 8, 4
 """One in _SHARE of the sets, _MOST at most: the reference's time is that of nominal contents."""
 _APART = 1 / 4
-"""Of the sets that are lifted in blocks: as in the trial `apart`."""
+"""Of the sets that are lifted in blocks: floating-point numbers as in the trial `apart`."""
 _OUTLIER_ROWS = 4
 """Rows that get an outlier, of sixteen times as many or more: exponentials of the rest of such a row are denormal."""
 
@@ -58,6 +59,8 @@ class Distribution(StrEnum):
     SHIFTED = trial_names.SHIFTED
     ROW_SCALED = trial_names.ROW_SCALED
     BLOCKED = trial_names.BLOCKED
+    APART = trial_names.APART
+    """Only where there are links: other inputs are apart in a share of the sets that are lifted in blocks."""
     INTEGERS = trial_names.INTEGERS
     OUTLIERS = trial_names.OUTLIERS
     MIXED_SIGNS = trial_names.MIXED_SIGNS
@@ -133,6 +136,7 @@ class Distributed:
     traits: tuple[Traits, ...]
     generator: Callable[[str], torch.Generator]
     wholly: frozenset[int]  # the inputs of which no part may be of another draw
+    links: LinkedInputs
     lifts: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # whole numbers that are lifted, with their ends
     lifted_dims: int = 0  # the last dimensions of a row that is an outlier as a whole; 0: single numbers are
     crowds: Mapping[str, Mapping[int, Way]] = field(default_factory=dict)  # inputs that become mostly one, by trial
@@ -147,6 +151,8 @@ class Distributed:
             other = self.another(index, i, views[i])
             generator = self.generator(f"{index}:{i}:apart")
             views[i].copy_(other if i in self.wholly else torch.where(parts(other, generator), other, views[i]))
+        if self.links.are_in(kind.distribution):
+            self._link(views, kind, self.generator(f"{index}:links"))
         crowds = self.crowds.get(kind.distribution, {})
         for i, (view, traits) in enumerate(zip(views, self.traits, strict=True)):
             if i in crowds:
@@ -159,6 +165,12 @@ class Distributed:
     def another(self, index: int, argument: int, view: torch.Tensor) -> torch.Tensor:
         """Return other contents for one input, as the filling has them."""
         return self.filling.another(index, argument, view)
+
+    def _link(self, views: Tensors, kind: SetKind, generator: torch.Generator) -> None:
+        linked = self.links.changed(kind.distribution, views, generator)
+        for view, values in zip(views, linked, strict=True):
+            if values is not view:
+                view.copy_(values)
 
     def _change(self, view: torch.Tensor, traits: Traits, kind: SetKind, generator: torch.Generator) -> None:
         to = kind.distribution
@@ -219,9 +231,15 @@ def _lift_blocks(view: torch.Tensor, traits: Traits, generator: torch.Generator)
     if traits.is_symmetric:
         view.copy_(along_a_line(view, generator))
         return
-    is_apart = may_be_apart(view.shape) and bool(torch.rand((), generator=generator, device=generator.device) < _APART)
-    lift = set_apart if is_apart else lift_blocks
-    lift(view, generator, rms=traits.rms, has_negative=traits.low < 0, has_zeros=traits.has_zeros)
+    if may_be_apart(view.shape) and bool(torch.rand((), generator=generator, device=generator.device) < _APART):
+        _set_apart(view, traits, generator)
+    else:
+        lift_blocks(view, generator, rms=traits.rms, has_negative=traits.low < 0, has_zeros=traits.has_zeros)
+
+
+def _set_apart(view: torch.Tensor, traits: Traits, generator: torch.Generator) -> None:
+    if may_be_apart(view.shape) and not traits.is_symmetric:
+        set_apart(view, generator, rms=traits.rms, has_negative=traits.low < 0, has_zeros=traits.has_zeros)
 
 
 def _make_whole(view: torch.Tensor, traits: Traits, generator: torch.Generator) -> None:
@@ -259,6 +277,7 @@ _CHANGES: Mapping[Distribution, Callable[[torch.Tensor, Traits, torch.Generator]
     Distribution.SHIFTED: _shift,
     Distribution.ROW_SCALED: _scale_rows,
     Distribution.BLOCKED: _lift_blocks,
+    Distribution.APART: _set_apart,
     Distribution.INTEGERS: _make_whole,
     Distribution.OUTLIERS: _add_outliers,
 }

@@ -19,10 +19,9 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.inputs.arrangements import lifts
-from ridgeline.tools.judge.worker.inputs.arrangements.chains import Chain, chains_of, with_links
 from ridgeline.tools.judge.worker.inputs.arrangements.crowds import ways_to_crowd
-from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends, links_of, ranges_of
-from ridgeline.tools.judge.worker.inputs.arrangements.mask_links import changed_at, near_links
+from ridgeline.tools.judge.worker.inputs.arrangements.linked_inputs import LinkedInputs
+from ridgeline.tools.judge.worker.inputs.arrangements.links import ranges_of
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangement
 from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import is_square
 from ridgeline.tools.judge.worker.inputs.distributions import Distributed, SetKind, Traits
@@ -80,12 +79,8 @@ class SecretSource:
         self._largest = max(shape.numel() for shape in self._shapes)
         self.lifts = ranges_of({i: t for i, t in enumerate(first) if self._forms[i].may_be_lifted})
         """The inputs of whole numbers that are lifted in blocks, with the ends of their range."""
-        self.near = links_of(first, self.lifts)
-        """Those of them that lie near their places in the trial `apart`."""
-        self.may_be_chains, self.chains = chains_of(first, self.lifts), dict[int, Chain]()
-        """Those that name places of their own dimension, and those that are chains there; none until it is known which."""
-        self.linked: dict[str, dict[int, Ends]] = {BLOCKED: {}, APART: {}}
-        """The masks with links between near places alone in each trial; none until it is known which may."""
+        self.links = LinkedInputs(first, self.lifts)
+        """Those of them, and the masks, that are links between near places in `blocked` and `apart`."""
         self._traits = tuple(Traits.of(t, form.order) for t, form in zip(first, self._forms, strict=True))
         self.crowds: dict[str, Mapping[int, Way]] = {}
         """How inputs become mostly one of their numbers, by trial of CROWDS; none until it is known which may."""
@@ -153,20 +148,18 @@ class SecretSource:
     def blocked(self, label: str) -> Tensors:
         """Return the inputs with numbers of their own added to runs of rows and columns: some columns far above others."""
         generator, inputs = self._generator(label + ":whole"), self.transformed(lifts.blocked, label)
-        pairs = enumerate(changed_at(inputs, self.linked[BLOCKED], near_links, generator))
+        pairs = enumerate(self.links.changed(BLOCKED, inputs, generator))
         return tuple(lifts.lifted_whole(t, generator, ends=self.lifts[i]) if i in self.lifts else t for i, t in pairs)
 
     def apart(self, label: str) -> Tensors:
         """Return the inputs with groups of rows that share hardly a column, and whole numbers near their places, or chains."""
-        generator, inputs = self._generator(label + ":near"), self.transformed(lifts.apart, label)
-        in_groups = changed_at(inputs, self.linked[APART], lifts.mask_apart, generator)
-        return with_links(in_groups, generator, near=self.near, chains=self.chains)
+        return self.links.changed(APART, self.transformed(lifts.apart, label), self._generator(label + ":near"))
 
     @property
     def may_be_apart(self) -> bool:
         """Return whether any input has groups of rows, or whole numbers that may be near their places, or chains."""
         floating = (self._shapes[i] for i in self.may_be_larger)
-        return bool(self.near or self.chains or self.linked[APART]) or any(map(lifts.may_be_apart, floating))
+        return self.links.are_in(APART) or any(map(lifts.may_be_apart, floating))
 
     def near_one(self, label: str) -> Tensors:
         """Return the inputs with sizes near one, by the power in use: long products of them are numbers, not 0."""
@@ -286,6 +279,7 @@ class SecretSource:
             traits=tuple(left),
             generator=generator,
             crowds=self.crowds,
+            links=self.links,
             lifts=self.lifts,
             lifted_dims=self.lifted_dims,
             wholly=frozenset(i for i, t in enumerate(left) if t.is_symmetric or t.order or self._forms[i].is_distinct),

@@ -36,6 +36,12 @@ def test_a_kind_that_is_refused_when_the_problem_is_loaded_is_named() -> None:
     assert kinds.names == ("shifted",) and list(kinds.refused) == ["outliers"]
 
 
+def test_sets_are_apart_where_inputs_are_links_and_else_in_a_share_of_those_lifted_in_blocks() -> None:
+    links = Renewed("torch.randn(32, 16), torch.randint(512, (512, 8))").find_kinds("blocked", "apart")
+    assert links.names == ("blocked", "apart")
+    assert Renewed().find_kinds("blocked", "apart").names == ("blocked",)
+
+
 def test_inputs_come_apart_where_several_change() -> None:
     found = made("a, b", "torch.randn(9), torch.randn(9)", "return a * b")
     apart = inputs_apart(found.domain.names, found.book.changes.alone)

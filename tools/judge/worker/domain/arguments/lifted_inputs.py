@@ -17,15 +17,16 @@ _How = TypeVar("_How")
 def settle_lifts(source: SecretSource, book: CaseBook, names: tuple[str, ...], objection: Objection) -> dict[str, str]:
     """Note in the secret source which inputs change; return those that stay, by the trial and NAME with the reason."""
     refused: dict[str, str] = {}
-    source.linked |= {trial: dict.fromkeys(source.ways.masks, (0, 1)) for trial in source.linked}
-    for trial, changed in ((BLOCKED, source.lifts), (APART, source.near), *source.linked.items()):
+    links = source.links
+    links.masks |= {trial: dict.fromkeys(source.ways.masks, (0, 1)) for trial in links.masks}
+    for trial, changed in ((BLOCKED, source.lifts), (APART, links.near), *links.masks.items()):
         refused |= _settle(trial, changed, book, names, objection)
-    source.chains |= source.may_be_chains
+    links.chains |= links.may_be_chains
 
     def objection_to_chains(trial: str, what: str) -> str:
         return objection(trial, f"chains, {what}")
 
-    return refused | _settle(APART, source.chains, book, names, objection_to_chains)
+    return refused | _settle(APART, links.chains, book, names, objection_to_chains)
 
 
 def _settle(

@@ -21,4 +21,4 @@ def test_what_the_reference_refuses_near_its_places_is_lifted_all_the_same() -> 
     in_no_order = "assert float((a[:, 256:] - a[:, :256]).double().mean()) < 10"
     found = made("a, b", LABELS, in_no_order, "return a * b")
     assert f"{APART} a" in found.domain.skipped and APART in found.domain.names
-    assert set(found.source.near) == {1} and set(found.source.lifts) == {0, 1}
+    assert set(found.source.links.near) == {1} and set(found.source.lifts) == {0, 1}

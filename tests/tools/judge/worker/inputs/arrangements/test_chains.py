@@ -143,8 +143,8 @@ def test_of_two_inputs_of_one_form_a_row_is_a_chain_in_one_of_them() -> None:
 def test_chains_that_the_reference_refuses_are_named_and_its_numbers_near() -> None:
     check = "assert int((i == torch.arange(512) - 1).sum()) < 300"
     found = made("x, i", f"torch.rand(8, 512), {PARENTS}", check, *SUMS)
-    assert f"{APART} i" in found.domain.skipped and APART in found.domain.names and not found.source.chains
-    assert set(found.source.near) == {1}
+    assert f"{APART} i" in found.domain.skipped and APART in found.domain.names and not found.source.links.chains
+    assert set(found.source.links.near) == {1}
 
 
 def test_a_buffer_is_a_chain_in_some_trials() -> None:

@@ -52,9 +52,9 @@ def test_ends_that_are_two_inputs_are_near_each_other() -> None:
 
 def test_one_row_of_numbers_alone_has_no_such_trial() -> None:
     found = made("x, i", f"{X}, torch.randint(512, (4096,))", "return x[i]")
-    assert not found.source.near and APART not in found.domain.names
+    assert not found.source.links.near and APART not in found.domain.names
     beside = made("i, j", "torch.randint(512, (4096,)), torch.randint(512, (4000,))", "return i + j.sum()")
-    assert not beside.source.near
+    assert not beside.source.links.near
 
 
 @pytest.mark.parametrize(
@@ -77,5 +77,5 @@ def test_numbers_that_the_reference_refuses_so_are_named_and_the_others_are_near
         "return x[i].sum(1) * x.sum() + x[j].sum(1)",
     )
     found = made("x, i, j", f"{X}, torch.randint(512, (512, 8)), torch.randint(512, (512, 8))", *body)
-    assert f"{APART} i" in found.domain.skipped and set(found.source.near) == {2}
+    assert f"{APART} i" in found.domain.skipped and set(found.source.links.near) == {2}
     assert furthest(near(found, 2), torch.arange(512).unsqueeze(-1)) == 8

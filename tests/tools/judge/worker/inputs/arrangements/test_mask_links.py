@@ -65,10 +65,10 @@ def test_a_mask_that_the_reference_refuses_with_few_links_is_named_and_others_ch
     found = made("a, b", "(torch.rand(64, 64) < 0.5).float(), (torch.rand(64, 64) < 0.5).float()", *body)
     assert {f"{BLOCKED} a", f"{APART} a"} <= set(found.domain.skipped)
     for trial in (BLOCKED, APART):
-        assert trial in found.domain.names and set(found.source.linked[trial]) == {1}
+        assert trial in found.domain.names and set(found.source.links.masks[trial]) == {1}
 
 
 def test_masks_whose_places_the_reference_keeps_have_no_links() -> None:
     prefix = "(torch.arange(64) < torch.randint(8, 64, (16, 1))).float()"
     found = made("x, a", f"torch.randn(16, 64), {prefix}", "assert bool((a.diff() <= 0).all())", "return x * a")
-    assert not any(found.source.linked.values())
+    assert not any(found.source.links.masks.values())
