@@ -49,9 +49,8 @@ def _steps_apart(mask: torch.Tensor) -> torch.Tensor:
     """Return how many columns each column lies from a row's share of the ring."""
     count, size = mask.shape[-2:]
     rows, columns = (torch.arange(length, device=mask.device) for length in (count, size))
-    apart = (
-        (rows * size // count).int().unsqueeze(-1) - columns.int()
-    ).abs()  # half the room of 64 bits, in timed sets too
+    # of 32 bits: half the room, in timed sets too
+    apart = ((rows * size // count).int().unsqueeze(-1) - columns.int()).abs()
     return torch.minimum(apart, size - apart)
 
 
