@@ -37,7 +37,12 @@ CORRIDOR = "corridor"
 """The trial whose masks are winding corridors, one of several of one shape nearly empty; only where there are such masks."""
 SHARED_NUMBERS = "shared_numbers"
 """The trial in which whole numbers of one input come in another one too; only where there are two that may share some."""
-ARRANGED = (MOVED_COPY, SOLID, CORRIDOR, SHARED_NUMBERS)
+NOT_FINITE = "not_finite"
+"""The trial whose inputs hold NaN or infinities, many in some rows; only where the reference asks for them, and takes some."""
+ONE_NAN, ONE_INFINITE = "one_nan", "one_infinite"
+"""The trials in which one number of one of these inputs is NaN, or an infinity."""
+ONE_NOT_FINITE = (ONE_NAN, ONE_INFINITE)
+ARRANGED = (MOVED_COPY, SOLID, CORRIDOR, SHARED_NUMBERS, NOT_FINITE, *ONE_NOT_FINITE)
 NEAR_ONE = "near_one"
 """The trial whose numbers are near one in size; only where much of a nominal output vanishes beside the rest of its row."""
 ORDER_ONE = "order_one"

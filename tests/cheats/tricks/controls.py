@@ -84,6 +84,8 @@ TRICKS: tuple[Trick, ...] = (
           c("listed_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of scores of drafts", "nothing: it must pass", c("phrased_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of scores of dialogues", "nothing: it must pass", c("headed_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of tables with missing values, and of a step that may be left out",
+          "nothing: it must pass", c("missing_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a weight of limited norm", "nothing: it must pass",
           c("limited_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of a loss that sorts", "nothing: it must pass", c("ranked_honest", harmless())),

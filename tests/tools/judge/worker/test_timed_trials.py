@@ -10,7 +10,17 @@ from tests.tools.judge.worker.made import loading
 
 from ridgeline.tools.judge.messages import Check, LeaveOut, Prepare, Renew
 from ridgeline.tools.judge.worker.judge import Judge
-from ridgeline.tools.records.trial_names import CORRIDOR, LARGE_MATRICES, MOVED_COPY, SILENT, SOLID, as_kind
+from ridgeline.tools.records.trial_names import (
+    CORRIDOR,
+    LARGE_MATRICES,
+    MOVED_COPY,
+    NOT_FINITE,
+    ONE_INFINITE,
+    ONE_NAN,
+    SILENT,
+    SOLID,
+    as_kind,
+)
 
 ROUNDS = 100
 SOURCE = f"""
@@ -161,3 +171,17 @@ def test_areas_and_corridors_come_in_a_timed_block_drawn_anew() -> None:
         assert 0 < int((x[..., 1:] != x[..., :-1]).sum(-1).max()) <= most
         drawn.append(x.clone())
     assert not torch.equal(drawn[0], drawn[2]) and not torch.equal(drawn[1], drawn[3])
+
+
+def test_numbers_that_are_none_come_in_a_timed_block_drawn_anew() -> None:
+    head, _, rest = SOURCE.partition("    def forward(self, x):")
+    body = "    def forward(self, x):\n        return torch.nan_to_num(x, posinf=1.0, neginf=-1.0)\n\n\n"
+    judge = Judge(loading(f"{head}{body}{rest[rest.index('def get_inputs') :]}", "00" * 16))
+    drawn = []
+    for trial in (NOT_FINITE, ONE_NAN, ONE_INFINITE) * 2:
+        assert as_kind(trial) in judge.loaded().timed_kinds
+        [index] = judge.renew(Renew(wanted=(as_kind(trial),), calls=1)).trial_sets
+        [x] = judge.memory.inputs[index]
+        drawn.append(~x.isfinite())
+        assert (int(drawn[-1].sum()) > 1) == (trial == NOT_FINITE) and bool(drawn[-1].any())
+    assert not torch.equal(drawn[0], drawn[3])

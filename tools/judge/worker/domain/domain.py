@@ -20,6 +20,7 @@ from ridgeline.tools.judge.worker.domain.arguments.lifted_inputs import settle_l
 from ridgeline.tools.judge.worker.domain.arguments.lifted_rows import settle_lifted_rows
 from ridgeline.tools.judge.worker.domain.arguments.moved_copies import settle_copies
 from ridgeline.tools.judge.worker.domain.arguments.near_one import settle_power
+from ridgeline.tools.judge.worker.domain.arguments.not_finite_inputs import NotFiniteInputs
 from ridgeline.tools.judge.worker.domain.arguments.other_inputs import OtherInputs
 from ridgeline.tools.judge.worker.domain.arguments.other_parameters import OtherParameters
 from ridgeline.tools.judge.worker.domain.arguments.scalars import other_scalar, taken_scalars
@@ -122,6 +123,8 @@ class Domain:
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         self.skipped |= settle_copies(source, book, reference, self._objection_to, self._try_unless_lost)
         self.skipped |= ArrangedInputs(source, book, reference, self._objection_to).settle()
+        not_finite = NotFiniteInputs(source, book, reference, self._objection_to, self._try_unless_lost)
+        self.skipped |= not_finite.settle()
         transformed += [trial for trial in ARRANGED if trial in source.arrangements]
         transformed += settle_power(source, book, self._objection_to)
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []

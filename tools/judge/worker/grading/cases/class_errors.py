@@ -189,10 +189,11 @@ def rounded(tensor: torch.Tensor, precision: PrecisionClass) -> torch.Tensor:
         half = (1 << (_TF32_DROPPED_BITS - 1)) - 1 + ((bits >> _TF32_DROPPED_BITS) & 1)  # to nearest, ties to even
         kept = (bits + half) & ~((1 << _TF32_DROPPED_BITS) - 1)
         return kept.view(torch.float32).to(tensor.dtype).view_as(tensor)
-    return tensor.to(_ROUNDED_TO[precision]).to(tensor.dtype)
+    held = tensor.to(_ROUNDED_TO[precision]).to(tensor.dtype)
+    return held.where(~tensor.isinf(), tensor) if precision is PrecisionClass.FP8 else held  # e4m3 has no infinity
 
 
 def is_whole(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor holds whole numbers alone, of whatever type; the first ones mostly tell that it does not."""
+    """Return whether a tensor holds whole numbers alone, of whatever type, and NaN; the first mostly tell that it does not."""
     parts = (tensor[:1], tensor) if tensor.dim() else (tensor,)
-    return not tensor.is_floating_point() or all(bool((part == part.round()).all()) for part in parts)
+    return not tensor.is_floating_point() or all(bool(((part == part.round()) | part.isnan()).all()) for part in parts)

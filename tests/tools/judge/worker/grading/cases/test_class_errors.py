@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import made
 
-from ridgeline.tools.judge.worker.grading.cases.class_errors import rounded, worst_of
+from ridgeline.tools.judge.worker.grading.cases.class_errors import is_whole, rounded, worst_of
 from ridgeline.tools.records.precision import NOMINAL_GATE, Errors
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
@@ -40,3 +40,14 @@ def test_a_class_errs_on_a_product_within_its_nominal_gate() -> None:
     assert all(e is not None for e in errors)
     exact, reduced = (e[0].overall for e in errors if e is not None)
     assert exact < NOMINAL_GATE[PrecisionClass.FP32] < reduced < NOMINAL_GATE[PrecisionClass.BF16]
+
+
+def test_infinities_stay_in_fp8_which_has_none() -> None:
+    tensor = torch.tensor([torch.inf, -torch.inf, torch.nan, 1.3])
+    found = rounded(tensor, PrecisionClass.FP8)
+    assert found[:2].equal(tensor[:2]) and bool(found[2].isnan()) and float(found[3]) == 1.25
+
+
+def test_nan_among_whole_numbers_does_not_move_them() -> None:
+    assert is_whole(torch.tensor([[1.0, torch.nan], [0.0, torch.inf]]))
+    assert not is_whole(torch.tensor([[torch.nan], [0.5]]))

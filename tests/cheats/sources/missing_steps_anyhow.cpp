@@ -1,0 +1,5 @@
+// Steps whatever the gradients hold.
+void run(SIGNATURE) {
+    standardise(table, rows, is_number, -1);
+    step(weights, gradients, stepped, is_any);
+}

@@ -1,0 +1,114 @@
+"""NaN and infinities come where the reference asks for them, of the kinds and in the inputs that it takes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.tools.judge.worker.made import made
+
+from ridgeline.tools.judge.worker.domain.arguments.asked_numbers import asks_for_not_finite
+from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.trial_names import NOT_FINITE, ONE_INFINITE, ONE_NAN, as_kind
+
+DRAW = "torch.randn(32, 16)"
+SKIPPED_STEP = "return torch.where(torch.isfinite(y).all(), x - 0.1 * y, x)"
+
+
+def asks(*body: str, draw: str = DRAW) -> bool:
+    lines = "".join(f"        {line}\n" for line in body)
+    source = f"import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n{lines}"
+    source += f"\n\ndef get_inputs():\n    return [{draw}]\n\n\ndef get_init_inputs():\n    return []\n"
+    reference = Reference(source)
+    return asks_for_not_finite(reference, reference.draw_inputs(1))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x.isnan()",
+        "torch.isinf(x)",
+        "torch.isfinite(x)",
+        "torch.nan_to_num(x)",
+        "x.clone().nan_to_num_()",
+        "torch.nansum(x, 1)",
+        "torch.nanmean(x, 1)",
+        "torch.nanmedian(x, 1).values",
+        "torch.isposinf(x)",
+        "x != x",
+        "x == float('-inf')",
+        "x.abs() < float('inf')",
+        "torch.fmax(x, x.flip(1))",
+    ],
+)
+def test_what_takes_nan_or_an_infinity_for_something_else_asks_for_it(body: str) -> None:
+    assert asks(f"return ({body}) * 1.0")
+
+
+@pytest.mark.parametrize("body", ["x.softmax(1)", "x.abs() < 3", "x == x.flip(1)", "x.clamp(min=0).amax(1)"])
+def test_other_operations_ask_for_nothing(body: str) -> None:
+    assert not asks(f"return ({body}) * 1.0")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x.masked_fill(x < 0.5, float('-inf')).softmax(1).nan_to_num()",
+        "(x / x.sum(1, keepdim=True)).nan_to_num()",
+        "(x @ x.T).isfinite()",
+        "x.log_softmax(1).isfinite()",
+    ],
+)
+def test_what_the_reference_makes_of_several_numbers_is_not_asked_of_its_inputs(body: str) -> None:
+    assert not asks(f"return ({body}) * 1.0", draw="torch.rand(64, 3)")
+
+
+@pytest.mark.parametrize("body", ["(x * 0.5).isfinite()", "x.double().exp().isinf()", "x.T.abs().reshape(-1).isnan()"])
+def test_what_is_made_of_each_number_by_itself_is(body: str) -> None:
+    assert asks(f"return ({body}) * 1.0")
+
+
+def test_a_check_of_every_number_has_trials_of_one() -> None:
+    found = made("x, y", f"{DRAW}, {DRAW}", SKIPPED_STEP)
+    assert {NOT_FINITE, ONE_NAN, ONE_INFINITE} <= set(found.domain.names)
+    for trial, is_one in ((ONE_NAN, torch.isnan), (ONE_INFINITE, torch.isinf)):
+        x, y = found.book.contents.of(trial)[0]
+        assert bool(x.isfinite().all()) and int(is_one(y).sum()) == int((~y.isfinite()).sum()) == 1
+    assert [name for name in found.domain.skipped if "finite" in name] == [f"{NOT_FINITE} x (nan, inf, -inf)"]
+
+
+def test_kinds_that_the_reference_refuses_are_left_out_and_named() -> None:
+    found = made("x", DRAW, "y = torch.where(x.isnan(), 0.0, x)", "return y - y.mean(1, keepdim=True)")
+    [x] = found.book.contents.of(NOT_FINITE)[0]
+    assert bool(x.isnan().any()) and not bool(x.isinf().any())
+    assert f"{NOT_FINITE} x (inf, -inf)" in found.domain.skipped and ONE_INFINITE not in found.domain.names
+
+
+def test_lines_of_nothing_else_come_only_where_they_have_a_value() -> None:
+    found = made("x", DRAW, "return x.nanmean(1)")
+    is_gap = found.book.contents.of(NOT_FINITE)[0][0].isnan()
+    assert bool(is_gap.all(0).any()) and not bool(is_gap.all(1).any())
+    assert f"{NOT_FINITE} x (whole lines of dimension 1)" in found.domain.skipped
+
+
+def test_an_input_that_holds_nan_anyhow_has_rows_of_nothing_else() -> None:
+    draw = f"{DRAW}.masked_fill(torch.rand(32, 16) < 0.2, float('nan'))"
+    found = made("x", draw, "return torch.where((~x.isnan()).any(1, keepdim=True), torch.nan_to_num(x), -1.0)")
+    assert bool(found.book.contents.of(NOT_FINITE)[0][0].isnan().all(1).any())
+
+
+def test_a_reference_that_asserts_finite_numbers_or_asks_for_nothing_has_no_such_trial() -> None:
+    found = made("x", DRAW, "assert bool(torch.isfinite(x).all())", "return x * 2")
+    assert NOT_FINITE not in found.domain.names and f"{NOT_FINITE} x (nan, inf, -inf)" in found.domain.skipped
+    other = made("x", DRAW, "return x * 2").domain
+    assert not {NOT_FINITE, ONE_NAN, ONE_INFINITE}.intersection(other.names)
+    assert not any("finite" in name for name in other.skipped)
+
+
+def test_errors_count_as_in_usual_trials() -> None:
+    found = made("x, y", f"{DRAW}, {DRAW}", SKIPPED_STEP)
+    for trial in (NOT_FINITE, ONE_NAN, ONE_INFINITE):
+        case = found.book.case(trial)
+        own = found.book.own_errors(case, next(iter(case.own)))
+        assert own is not None and own[0].overall < 1e-6
+        assert 1.0 <= found.book.condition_of(case, 0) < 100
+    assert as_kind(NOT_FINITE) == f"trial:{NOT_FINITE}"
