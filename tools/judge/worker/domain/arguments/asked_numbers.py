@@ -1,4 +1,4 @@
-"""Whether a reference asks for NaN or infinities among its numbers: what it does with them is a part of what it computes then.
+"""NaN and infinities that a reference asks its inputs for: what it does with them is a part of what it computes then.
 
 `isfinite` and `x != x` come as comparisons, of a tensor with itself and with an infinity.
 """
