@@ -214,7 +214,8 @@ def _with_phrases_of(
         at_end < _AT_END, width - length + (at_end < _AT_END / 2).long(), (place * (width - length)).long()
     )
     within = torch.arange(width, device=generator.device) - begin
-    phrase = phrases[(which * len(phrases)).long().squeeze(-1)].gather(1, within.clamp(0, length - 1))
+    chosen = (which * len(phrases)).long().clamp(max=len(phrases) - 1).squeeze(-1)  # of very many the last may round up
+    phrase = phrases[chosen].gather(1, within.clamp(0, length - 1))
     is_laid = (
         (has_one < _WITH_PHRASE) & (within >= 0) & (within < length) & is_within(rows, ends) & is_within(phrase, ends)
     )
