@@ -13,18 +13,12 @@ _RANGE = torch.iinfo(torch.int64)
 
 def numbers_written(source: str) -> list[int | float]:
     """Return the numbers in the order in which a walk meets them; one behind a minus also as it is without."""
-    found: list[int | float] = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-            found += [-value for value in (node.operand.value,) if _is_number(value)]
-        elif isinstance(node, ast.Constant) and _is_number(node.value):
-            found.append(node.value)
-    return found
+    return [number for node in ast.walk(ast.parse(source)) if (number := _number(node)) is not None]
 
 
 def whole_numbers_written(source: str) -> torch.Tensor:
     """Return those of them that are whole and fit 64 bits, each once, of shape (count,): a mark among words, say."""
-    whole = {n for n in numbers_written(source) if isinstance(n, int) and _RANGE.min <= n <= _RANGE.max}
+    whole = {number for number in numbers_written(source) if _is_whole(number)}
     return torch.tensor(sorted(whole), dtype=torch.int64)
 
 
@@ -49,16 +43,18 @@ def whole_runs_written(source: str) -> list[tuple[int, ...]]:
 
 def _whole(node: ast.expr, known: Mapping[str, int]) -> int | None:
     """Return the whole number that an expression writes or names, None for any other."""
-    if isinstance(node, ast.Name):
-        return known.get(node.id)
-    sign = 1
+    number = known.get(node.id) if isinstance(node, ast.Name) else _number(node)
+    return number if _is_whole(number) else None
+
+
+def _is_whole(number: float | None) -> TypeGuard[int]:
+    return isinstance(number, int) and _RANGE.min <= number <= _RANGE.max
+
+
+def _number(node: ast.AST) -> int | float | None:
+    """Return the number that an expression writes with its sign, None for any other."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node, sign = node.operand, -1
+        number = _number(node.operand)
+        return None if number is None else -number
     value = node.value if isinstance(node, ast.Constant) else None
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return sign * value if _RANGE.min <= sign * value <= _RANGE.max else None
-
-
-def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
