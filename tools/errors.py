@@ -21,7 +21,8 @@ RidgelineError
 └── EngineError             ours or the machine's: a judge that died, a protocol broken; exit code 1
     ├── TrustedProcessLost        the trusted process went away; worth one retry
     │   ├── EvaluatorKilled    it was killed from outside; nothing to report
-    │   └── JudgeDied          its process ended while it was asked, by a crash or killed from outside
+    │   └── JudgeDied          its process ended while it was asked, by a crash
+    │       └── JudgeKilled    it was killed from outside; nothing to report
     ├── JudgeShortError     memory ran out in the judge, beside what a candidate may hold
     ├── RunnerNotReadyError a runner failed before its candidate was loaded; worth one retry with more room
     ├── DeviceLostError     the reference lost the judge its GPU (a device-side assert); a new judge leaves that out
@@ -141,6 +142,10 @@ class JudgeDied(TrustedProcessLost):
     """The judge's process ended while it was asked. It neither hung nor said why."""
 
     was_killed = True
+
+
+class JudgeKilled(JudgeDied):
+    """The judge's process was killed from outside; nothing to report. The next one asks it again."""
 
 
 class JudgeShortError(EngineError):

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from ridgeline.graph.cli.arguments import make_parser
-from ridgeline.tools.errors import EvaluatorKilled, InputError, MachineBusyError, RidgelineError, SearchCut
+from ridgeline.tools.errors import EvaluatorKilled, InputError, JudgeKilled, MachineBusyError, RidgelineError, SearchCut
 from ridgeline.tools.machine.os_errors import is_users_to_mend
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.wording import CALLER, PROGRAM, worded_for_command_line
@@ -74,7 +74,7 @@ def _run(argv: Sequence[str] | None) -> int:
         return _complain(str(error), EXIT_CUT)
     except InputError as error:
         return _complain(str(error))
-    except (MachineBusyError, EvaluatorKilled) as error:
+    except (MachineBusyError, EvaluatorKilled, JudgeKilled) as error:
         return _complain(str(error), EXIT_INTERNAL)
     except RidgelineError as error:
         return _complain(f"internal error, please report: {error}", EXIT_INTERNAL)

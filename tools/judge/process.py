@@ -20,6 +20,7 @@ from ridgeline.tools.errors import (
     DeviceLostError,
     EngineError,
     JudgeDied,
+    JudgeKilled,
     JudgeShortError,
     NoRoomError,
     RidgelineError,
@@ -40,6 +41,7 @@ from ridgeline.tools.judge.messages import (
 from ridgeline.tools.judge.outline_process import explain_no_room
 from ridgeline.tools.judge.replies import Failed, Loaded, ProblemFacts, RegionForm
 from ridgeline.tools.machine.devices import measurement_cores
+from ridgeline.tools.machine.kills import killed_words
 from ridgeline.tools.machine.lifeline import GroupProcess
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.python_env import compute_environment, python_command, python_path
@@ -295,6 +297,9 @@ class JudgeProcess:
 
     def _crashed(self, op: str) -> JudgeDied:
         how, lines = self._exit(), self._last_lines()
+        killed = killed_words(self._process.returncode)
+        if killed is not None:
+            return JudgeKilled(f"during {op} the judge {killed}")
         return JudgeDied(f"the judge died during {op} ({how}){': ' + lines[-1] if lines else ''}")
 
     def _exit(self) -> str:

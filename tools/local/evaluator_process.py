@@ -14,6 +14,7 @@ from typing import Any
 
 from ridgeline.tools.engine import Task
 from ridgeline.tools.errors import EngineError, EvaluatorKilled, TrustedProcessLost
+from ridgeline.tools.machine.kills import killed_words
 from ridgeline.tools.machine.lifeline import continue_stopped
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.python_env import python_command
@@ -25,7 +26,6 @@ logger = logger_of(__name__)
 
 _LONGEST_LINE_BYTES = 256 << 20  # a description carries the reference's whole graph
 _LOOK_EVERY_S = 0.5
-_SENT_BY_OTHERS = (signal.SIGKILL, signal.SIGTERM)  # a fault of its own raises neither
 _END_GRACE_S = 1.0  # between the end of an evaluator's pipes and its own
 _CLOSE_GRACE_S = 5.0  # for the evaluator to end its judge and runners
 
@@ -179,9 +179,9 @@ async def _exchange(process: asyncio.subprocess.Process, request: dict[str, Any]
 
 def _loss(task: str, code: int | None, how: str) -> TrustedProcessLost:
     """Return the error of an evaluator that went away; `code` is its status, None while it is there."""
-    if code is not None and -code in _SENT_BY_OTHERS:
-        who = "by the kernel, which was short of memory, or by somebody"
-        return EvaluatorKilled(f"the evaluator was killed (signal {-code}): {who}")
+    killed = killed_words(code)
+    if killed is not None:
+        return EvaluatorKilled(f"the evaluator {killed}")
     return TrustedProcessLost(f"{task}: the evaluator {how}")
 
 

@@ -1,8 +1,9 @@
-"""The words by which a compiler tells that a signal from outside ended one of its programs."""
+"""Signals from outside that end one of our own processes, and the words by which a compiler tells of one."""
 
 from __future__ import annotations
 
 import re
+import signal
 
 _KILLED = re.compile(
     # a program's own line, before which no place in a source stands: what a source has printed has one
@@ -12,6 +13,16 @@ _KILLED = re.compile(
     r"|^Killed$",  # of the shell through which nvcc runs its programs
     re.MULTILINE,
 )
+
+
+_SENT_BY_OTHERS = (signal.SIGKILL, signal.SIGTERM)  # a fault of its own raises neither
+
+
+def killed_words(returncode: int | None) -> str | None:
+    """Return how a process was killed from outside; None if it was not, or (status None) if it is still there."""
+    if returncode is None or -returncode not in _SENT_BY_OTHERS:
+        return None
+    return f"was killed (signal {-returncode}): by the kernel, which was short of memory, or by somebody"
 
 
 def tells_of_kill(log: str) -> bool:

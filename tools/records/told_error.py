@@ -32,6 +32,7 @@ ERRORS: Mapping[str, type[RidgelineError]] = {
     "TrustedProcessLost": errors.TrustedProcessLost,
     "EvaluatorKilled": errors.EvaluatorKilled,
     "JudgeDied": errors.JudgeDied,
+    "JudgeKilled": errors.JudgeKilled,
     "JudgeShortError": errors.JudgeShortError,
     "RunnerNotReadyError": errors.RunnerNotReadyError,
     "DeviceLostError": errors.DeviceLostError,

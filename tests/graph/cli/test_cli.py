@@ -12,7 +12,7 @@ from tests.environments import child_environment
 from tests.graph.cli.command_line import into, ridgeline
 
 from ridgeline.graph import cli
-from ridgeline.tools.errors import EngineError, EvaluatorKilled, MachineBusyError
+from ridgeline.tools.errors import EngineError, EvaluatorKilled, JudgeKilled, MachineBusyError
 
 pytestmark = pytest.mark.long
 
@@ -64,7 +64,7 @@ def test_an_internal_error_asks_for_a_report_and_exits_with_one(
     assert capsys.readouterr().err == "ridgeline: internal error, please report: the judge died\n"
 
 
-@pytest.mark.parametrize("kind", [MachineBusyError, EvaluatorKilled])
+@pytest.mark.parametrize("kind", [MachineBusyError, EvaluatorKilled, JudgeKilled])
 def test_what_came_from_outside_is_nothing_to_report(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: type[EngineError]
 ) -> None:

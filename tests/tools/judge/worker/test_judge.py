@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +11,14 @@ import pytest
 import torch
 from tests.tools.judge.worker.judging import HEAD, INPUTS, judging, reference
 
-from ridgeline.tools.errors import ContentsRefusedError, EngineError, JudgeDied, ProblemError, TrustedProcessLost
+from ridgeline.tools.errors import (
+    ContentsRefusedError,
+    EngineError,
+    JudgeDied,
+    JudgeKilled,
+    ProblemError,
+    TrustedProcessLost,
+)
 from ridgeline.tools.judge.messages import Check, Examine, Loop, Prepare, PrepareMode, Renew, Wipe, operation
 from ridgeline.tools.judge.process import SharedRegion
 from ridgeline.tools.judge.replies import Missing
@@ -156,8 +164,16 @@ def test_references_in_bf16_with_integer_inputs_and_buffers_load(tmp_path: Path)
 
 def test_a_judge_that_dies_is_an_engine_error(tmp_path: Path) -> None:
     with judging(reference("x", "return x * 2", "torch.randn(8, 8)"), tmp_path) as judge:
-        os.kill(judge.pid, 9)
-        with pytest.raises(JudgeDied, match="signal 9"):
+        os.kill(judge.pid, signal.SIGSEGV)
+        with pytest.raises(JudgeDied, match="signal 11") as died:
+            judge.ask(Renew())
+        assert not isinstance(died.value, JudgeKilled)
+
+
+def test_a_judge_that_was_killed_says_so_and_is_no_fault_of_ours(tmp_path: Path) -> None:
+    with judging(reference("x", "return x * 2", "torch.randn(8, 8)"), tmp_path) as judge:
+        os.kill(judge.pid, signal.SIGKILL)
+        with pytest.raises(JudgeKilled, match=r"^during renew the judge was killed \(signal 9\): by the kernel"):
             judge.ask(Renew())
 
 
