@@ -132,11 +132,12 @@ class WarmJudges:
     def starting(self) -> Iterator[None]:
         """Have every judge begin as a copy, and every process that outlines references."""
         from ridgeline.tools.judge import outline_process, process
+        from ridgeline.tools.judge.start import judge_environment
 
         def start(judge: JudgeProcess, problem: Target, cache_dir: Path) -> WarmProcess:
             with judge._connection.theirs as theirs:
                 fds = theirs.fileno(), judge._hang_report.fileno(), judge._log.fileno()
-                return self.start(fds, process._environment(problem, cache_dir))
+                return self.start(fds, judge_environment(problem, cache_dir))
 
         with (
             mock.patch.object(process.JudgeProcess, "_start", start),
@@ -162,10 +163,10 @@ class WarmJudges:
 @cache
 def _cpu_environment() -> dict[str, str]:
     """Return the variables of a judge of this machine's processor."""
-    from ridgeline.tools.judge import process
+    from ridgeline.tools.judge.start import judge_environment
     from ridgeline.tools.machine.devices import detect_device
 
-    return process._environment(SimpleNamespace(device=detect_device("cpu")), Path("/"))
+    return judge_environment(SimpleNamespace(device=detect_device("cpu")), Path("/"))
 
 
 def _line(connection: socket.socket) -> bytes:

@@ -40,15 +40,13 @@ from ridgeline.tools.judge.messages import (
 )
 from ridgeline.tools.judge.outline_process import explain_no_room
 from ridgeline.tools.judge.replies import Failed, Loaded, ProblemFacts, RegionForm
+from ridgeline.tools.judge.start import judge_command, judge_environment
 from ridgeline.tools.machine.devices import measurement_cores
 from ridgeline.tools.machine.kills import killed_words
 from ridgeline.tools.machine.lifeline import GroupProcess
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.machine.python_env import compute_environment, python_command, python_path
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.problem import Device, SkippedTrial, Target
-from ridgeline.tools.records.vocabulary import DeviceKind
-from ridgeline.tools.wording import own_wording
+from ridgeline.tools.records.problem import SkippedTrial, Target
 
 R = TypeVar("R", bound=Record)
 
@@ -58,12 +56,6 @@ LOAD_LIMIT_S = 480.0
 """Limit of `load`, which calls the reference some 90 to 230 times. It lies below TASK_LIMIT_S."""
 
 _SAID_BYTES = 4000
-_KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CXX", "CC", "CUDA_HOME")
-
-
-def judge_command(connection_fd: int, hang_fd: int) -> tuple[str, ...]:
-    """Return the command of a judge that answers on a socket; its other descriptor gets reports of what hangs."""
-    return (*python_command("judge.worker", str(connection_fd), str(os.getpid()), str(hang_fd)), *own_wording())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +166,7 @@ class JudgeProcess:
             descriptors = (theirs.fileno(), self._hang_report.fileno())
             return GroupProcess(
                 judge_command(*descriptors),
-                env=_environment(problem, cache_dir),
+                env=judge_environment(problem, cache_dir),
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -338,18 +330,3 @@ def _hung(where: str, limit_s: float) -> BadReferenceError:
     return BadReferenceError.of_text(
         f"{part}did not end within {limit_s:.0f} s; {remedy} {limit_s / 2:.0f} in problem.yaml"
     )
-
-
-def _environment(problem: Target, cache_dir: Path) -> dict[str, str]:
-    return {
-        **{name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
-        **compute_environment(problem.device, bound=True),
-        "PYTHONPATH": python_path(),
-        "TORCHINDUCTOR_CACHE_DIR": str(cache_dir / "inductor"),
-        "TORCHINDUCTOR_COMPILE_THREADS": _compile_threads(problem.device),
-    }
-
-
-def _compile_threads(device: Device) -> str:
-    """Return how many processes may compile: one beside a CPU's measurement, several for a GPU's max-autotune."""
-    return str(min(len(measurement_cores()), 8)) if device.kind is DeviceKind.CUDA else "1"

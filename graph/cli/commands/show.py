@@ -233,8 +233,7 @@ def _print_profile(console: Console, profile: Profile, above: list[str], args: a
         told = {name: value for name, value in profile.to_json().items() if args.counters or name != "details"}
         sys.stdout.write(json.dumps(told, indent=2) + "\n")
         return 0
-    for line in [*above, *profile_lines(profile, with_counters=args.counters)]:
-        console.print(line, markup=False, soft_wrap=True)
+    _print_lines(console, [*above, *profile_lines(profile, with_counters=args.counters)])
     return 0
 
 
@@ -259,8 +258,7 @@ def _print_winner(
         failures=failures_of(certificate),
         replay=shown["replay"],
     )
-    for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
+    _print_lines(console, lines)
 
 
 def _print_baselines(

@@ -13,7 +13,7 @@ from tests.environments import ROOT
 import ridgeline
 from ridgeline.graph import cli
 from ridgeline.tools.errors import InputError
-from ridgeline.tools.judge.process import judge_command
+from ridgeline.tools.judge.start import judge_command
 from ridgeline.tools.local.evaluator_process import evaluator_command
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind

@@ -47,7 +47,7 @@ def test_runner_that_cannot_start_leaves_no_descriptor(sandbox: Sandbox, tmp_pat
     assert open_files() <= before
 
 
-@pytest.mark.parametrize("name", ["measurement_cores", "_environment"])
+@pytest.mark.parametrize("name", ["measurement_cores", "judge_environment"])
 def test_judge_that_cannot_start_leaves_no_descriptor_and_no_process(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
