@@ -74,7 +74,7 @@ class Element(Record):
     """One element of an output, with the value that it has and the one that it should have."""
 
     index: tuple[int, ...]
-    got: float
+    got: float  # this and the next one are ints where an output holds integers, whose last digits count
     expected: float
 
 

@@ -113,7 +113,12 @@ def _where(output: str, worst: Element | None) -> str:
     if worst is None:
         return "no single element stands out"
     place = f"worst at {_element(output, worst)}:" if worst.index else f"{output}:"
-    return f"{place} got {worst.got:.7g}, expected {worst.expected:.7g}"
+    return f"{place} got {_value(worst.got)}, expected {_value(worst.expected)}"
+
+
+def _value(number: float) -> str:
+    """Return every digit of an integer, as many of another number as float32 has."""
+    return str(number) if isinstance(number, int) else f"{number:.7g}"
 
 
 def _element(output: str, element: Element) -> str:

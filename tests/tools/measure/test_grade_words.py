@@ -30,6 +30,12 @@ def test_the_limit_that_broke_is_named_with_its_figure_and_factor() -> None:
     )
 
 
+def test_an_integer_is_told_with_every_digit() -> None:
+    worst = Element(index=(1, 2), got=31_123_457, expected=31_123_456)
+    words = explain_grade(graded(wrong_integers=1, worst=worst), PrecisionClass.FP32).reason
+    assert "worst at out[1, 2]: got 31123457, expected 31123456; integers must be exact" in words
+
+
 def test_a_gate_of_zero_has_no_factor() -> None:
     found = explain_grade(graded(LimitUse(measure=Measure.OUTPUT, figure=0.5, limit=0.0)), PrecisionClass.FP32)
     assert "(error 0.5, gate 0)" in found.reason
@@ -84,7 +90,7 @@ def test_a_figure_just_beyond_its_limit_has_a_factor_that_is_not_1_and_the_secre
 
 
 def test_a_byte_that_is_no_bool_is_said_to_be_none() -> None:
-    worst = Element(index=(1, 2), got=64.0, expected=1.0)
+    worst = Element(index=(1, 2), got=64, expected=1)
     found = explain_grade(graded(wrong_integers=5, invalid_bools=3, worst=worst), PrecisionClass.FP32)
     assert found.code is ReasonCode.WRONG_VALUES
     assert found.reason == (

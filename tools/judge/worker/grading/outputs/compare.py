@@ -190,8 +190,8 @@ def _compare_exact(output: torch.Tensor, expected: Expected) -> Difference:
     index = int(told.to(torch.uint8).argmax())
     worst = Element(
         index=_unravel(index, output.shape),
-        got=float(values.flatten()[index]),
-        expected=float(expected.values.flatten()[index]),
+        got=int(values.flatten()[index]),
+        expected=int(expected.values.flatten()[index]),
     )
     share = count / wrong.numel()
     return Difference(

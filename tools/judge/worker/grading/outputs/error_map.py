@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 
 import torch
 
@@ -35,12 +34,15 @@ def map_errors(
     if output.numel() == 0 or output.numel() // length > _MOST_ELEMENTS:
         return None
     step = max(_SLAB_ELEMENTS // (output.numel() // length), 1)
-    ours, theirs = output.reshape(shape), expected.values.reshape(shape)
+    values = output.view(torch.uint8) if output.dtype is torch.bool else output  # a byte but 0 and 1 is none
+    ours, theirs = values.reshape(shape), expected.values.reshape(shape)
     chosen = None if rows is None else _mask_of(rows, output)
     hits = [torch.zeros(size, dtype=torch.bool, device=output.device) for size in shape]
     found = ErrorMap(wrong=0, total=output.numel())
     for start in range(0, length, step):
-        got, want = ours[start : start + step].double(), theirs[start : start + step].double()
+        got, want = ours[start : start + step], theirs[start : start + step]
+        if not expected.is_exact:  # wide integers would lose digits
+            got, want = got.double(), want.double()
         mask = _wrong(got, want, expected, limit) if chosen is None else chosen[start : start + step].expand_as(got)
         count = int(mask.sum())
         if count:
@@ -76,23 +78,24 @@ def _mark(hits: list[torch.Tensor], mask: torch.Tensor, start: int) -> None:
 
 def _axis_patterns(hits: list[torch.Tensor]) -> Iterator[AxisPattern]:
     for axis, seen in enumerate(hits):
-        indices = [int(i) for i in seen.nonzero().flatten()]
-        if len(indices) < len(seen):
-            yield _pattern_of(axis, len(seen), indices)
+        if not seen.all():
+            yield _pattern_of(axis, seen)
 
 
-def _pattern_of(axis: int, size: int, indices: list[int]) -> AxisPattern:
-    first, last, count = indices[0], indices[-1], len(indices)
-    steps = {b - a for a, b in pairwise(indices)}
-    step = next(iter(steps)) if len(steps) == 1 else 1
-    whole_axis = step > 1 and first < step and last + step >= size
+def _pattern_of(axis: int, seen: torch.Tensor) -> AxisPattern:
+    """Return which indices of an axis are among those seen, one at least. An axis may have as many as the output elements."""
+    size, count, first = len(seen), int(seen.sum()), _first(seen)
+    last = size - 1 - _first(seen.flip(0))
+    step = 1 + _first(seen[first + 1 :]) if count > 1 else 1
+    is_regular = last - first == step * (count - 1) and bool(seen[first : last + 1 : step].all())
+    whole_axis = is_regular and step > 1 and first < step and last + step >= size
     if count == 1:
         pattern = Pattern.ONE
     elif last - first + 1 == count:
         pattern = Pattern.FIRST if first == 0 else Pattern.LAST if last == size - 1 else Pattern.RANGE
     elif whole_axis and count > 2:
         pattern = Pattern.EVERY
-    elif (first, last) == (0, size - 1) and sum(b - a > 1 for a, b in pairwise(indices)) == 1:
+    elif (first, last) == (0, size - 1) and int((seen[:-1] > seen[1:]).sum()) == 1:
         pattern = Pattern.BORDERS
     else:
         pattern = Pattern.SOME
@@ -105,6 +108,10 @@ def _pattern_of(axis: int, size: int, indices: list[int]) -> AxisPattern:
         last=last,
         step=step if pattern is Pattern.EVERY else 1,
     )
+
+
+def _first(seen: torch.Tensor) -> int:
+    return int(seen.byte().argmax())
 
 
 def _related(found: ErrorMap, got: torch.Tensor, want: torch.Tensor, mask: torch.Tensor, *, is_whole: bool) -> ErrorMap:

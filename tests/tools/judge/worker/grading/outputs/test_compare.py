@@ -87,14 +87,14 @@ def test_infinities_must_have_the_same_sign() -> None:
 
 
 def test_integers_must_be_exact() -> None:
-    values = torch.arange(100).reshape(10, 10)
+    values = 2**60 + torch.arange(100).reshape(10, 10)
     output = values.clone()
     assert compare(output, expect(values)).wrong_integers == 0
     output[3, 4] += 1
     found = compare(output, expect(values))
     assert found.wrong_integers == 1
     assert found.worst is not None
-    assert found.worst.index == (3, 4)
+    assert (found.worst.index, found.worst.got, found.worst.expected) == ((3, 4), 2**60 + 35, 2**60 + 34)
 
 
 @pytest.mark.parametrize("byte", [2, 0x40, 0xFF])

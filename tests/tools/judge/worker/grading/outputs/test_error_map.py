@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -50,6 +51,9 @@ def spoiled(at: object) -> Fault:
         ((slice(None), [0, 39]), [(1, Pattern.BORDERS, 0, 39)]),
         ((slice(None), slice(1, None, 2)), [(1, Pattern.EVERY, 1, 39)]),
         ((slice(None), [2, 3, 11]), [(1, Pattern.SOME, 2, 11)]),
+        ((slice(None), [2, 4, 7]), [(1, Pattern.SOME, 2, 7)]),
+        ((slice(None), [0, 20, 39]), [(1, Pattern.SOME, 0, 39)]),
+        ((slice(None), [10, 20]), [(1, Pattern.SOME, 10, 20)]),
     ],
 )
 def test_wrong_elements_are_placed_by_axis(at: object, patterns: list[tuple[int, Pattern, int, int]]) -> None:
@@ -106,6 +110,38 @@ def test_integers_are_mapped_by_place_alone() -> None:
     assert found is not None
     assert [(a.axis, a.pattern) for a in found.axes] == [(0, Pattern.ONE)]
     assert found.relation is None
+
+
+def test_integers_that_are_one_number_in_float64_are_mapped() -> None:
+    want = (2**62 + torch.arange(60)).reshape(6, 10)
+    out = want.clone()
+    out[4] += 1
+    found = map_errors(out, expect(want), 0.0)
+    assert found is not None
+    assert (found.wrong, [(a.axis, a.first) for a in found.axes]) == (10, [(0, 4)])
+
+
+def test_a_byte_that_is_no_bool_is_a_wrong_element() -> None:
+    want = torch.ones(6, 10, dtype=torch.bool)
+    out = want.clone()
+    out.view(torch.uint8)[:, 3] = 64
+    found = map_errors(out, expect(want), 0.0)
+    assert found is not None
+    assert (found.wrong, [(a.axis, a.first) for a in found.axes]) == (6, [(1, 3)])
+
+
+def test_the_map_of_a_long_axis_takes_no_object_an_index() -> None:
+    want = torch.randn(100_000, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    out = want.float()
+    out[::3] += 1
+    out[5] += 1
+    tracemalloc.start()
+    found = map_errors(out, expect(want), LIMIT)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found is not None
+    assert [(a.pattern, a.count) for a in found.axes] == [(Pattern.SOME, 33_335)]
+    assert peak_bytes < 1 << 20
 
 
 def test_values_that_are_not_finite_are_wrong_elements() -> None:
