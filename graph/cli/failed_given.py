@@ -1,4 +1,4 @@
-"""The kernels that a search was given and found no use: seeds of its user's, and the seed bank's."""
+"""The kernels that a search was given and that are not right: seeds of its user's, and the seed bank's."""
 
 from __future__ import annotations
 

@@ -136,10 +136,6 @@ class GpuMonitor:
         more = f" and {len(others) - 4} more" if len(others) > 4 else ""
         return f"GPU {self.uuid} is busy with another process: {named}{more}; end it, or choose another GPU with cuda:N"
 
-    def driver_version(self) -> str:
-        """Return the driver's version, "580.159.04"; "" when unknown."""
-        return _driver_version() if self._is_open else ""
-
     def close(self) -> None:
         """Let go of NVML."""
         if self._is_open:

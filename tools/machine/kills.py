@@ -22,7 +22,10 @@ def killed_words(returncode: int | None) -> str | None:
     """Return how a process was killed from outside; None if it was not, or (status None) if it is still there."""
     if returncode is None or -returncode not in _SENT_BY_OTHERS:
         return None
-    return f"was killed (signal {-returncode}): by the kernel, which was short of memory, or by somebody"
+    by_whom = (
+        "by somebody" if -returncode == signal.SIGTERM else "by the kernel, which was short of memory, or by somebody"
+    )
+    return f"was killed (signal {-returncode}): {by_whom}"
 
 
 def tells_of_kill(log: str) -> bool:

@@ -117,7 +117,7 @@ def _can_be(fault: Fault, problem: LoadedProblem) -> bool:
 def _explain_fault(fault: Fault, problem: LoadedProblem, moment: Moment) -> str:
     how = f"killed by {_SIGNALS[fault.signal]} {moment.phase}, {'writing' if fault.is_write else 'reading'}"
     if fault.region is None:
-        is_null = fault.place.removeprefix("0x") in ("0", "")
+        is_null = fault.place.removeprefix("0x") == "0"
         return f"{how} address {fault.place}{' (a null pointer; a failed allocation?)' if is_null else ''}"
     places = [place for place in problem.places if place.region == fault.region]
     spot = locate(places, int(fault.place), n_sets=problem.n_sets, called_set=moment.called_set)

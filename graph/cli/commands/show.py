@@ -94,7 +94,7 @@ def execute(args: argparse.Namespace) -> int:
             "is_certifying": bool(record.stop_reason),
         }
         of_best = certificate_of(archive, best_id) if best_id else None
-        told_in_vain = [*failed_given(archive), *not_taken_up(archive)]
+        without_use = [*failed_given(archive), *not_taken_up(archive)]
         without_verdict = len(unjudged(archive))
         refused = Journal(archive).refused()
     state = state_now(run, record)
@@ -110,7 +110,7 @@ def execute(args: argparse.Namespace) -> int:
     _print_baselines(console, shown, baselines.floor if baselines else None, of_best.baselines if of_best else ())
     _print_lines(console, round_lines(shown["rounds"]))
     _print_ideas(console, shown, is_running=is_running)
-    _print_lines(console, told_in_vain)
+    _print_lines(console, without_use)
     _print_lineage(console, shown["lineage"])
     _print_cost(console, shown["cost"], is_offline=record.is_offline, is_running=is_running)
     _print_lines(console, _resume_lines(run, record, state, shown["cost"]))

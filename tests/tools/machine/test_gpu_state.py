@@ -30,7 +30,6 @@ def test_without_nvml_everything_is_unknown_and_nothing_fails() -> None:
     with GpuMonitor("GPU-1") as monitor:
         assert monitor.sample() == GpuState()
         assert monitor.busy_with() == ""
-        assert monitor.driver_version() == ""
     assert installed_driver() == ""
 
 
@@ -109,8 +108,8 @@ def fake_nvml(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
 def test_a_driver_tells_its_version_and_who_uses_the_gpu(
     fake_nvml: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    done = fake_nvml("print(installed_driver(), monitor.driver_version(), *monitor.processes())")
-    assert done.stdout.split() == ["535.104.05", "535.104.05"], done.stderr
+    done = fake_nvml("print(installed_driver(), *monitor.processes())")
+    assert done.stdout.split() == ["535.104.05"], done.stderr
     done = fake_nvml("print(monitor.busy_with())", RIDGELINE_FAKE_PROCESSES="2")
     assert done.stdout == (
         "GPU GPU-1 is busy with another process: pid 4100000000, 3072 MiB, pid 4100000001, 3072 MiB; end it, or choose "
@@ -145,7 +144,7 @@ def test_gpu_has_clocks_power_and_temperature() -> None:
         state = monitor.sample()
         print(state)
         assert state.sm_mhz and state.memory_mhz and state.power_w and state.temperature_c
-        assert monitor.driver_version() == installed_driver() != ""
+        assert installed_driver()
 
 
 def test_a_process_whose_name_is_no_text_has_a_parent_too() -> None:
