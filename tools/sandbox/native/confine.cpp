@@ -204,13 +204,14 @@ uint64_t processes_of(const Options& o) {
   if (o.namespaced) return major > 5 || (major == 5 && minor >= 14) ? 2 : 0;
   uint64_t count = 1;
   const uid_t uid = o.uid >= 0 ? static_cast<uid_t>(o.uid) : getuid();
-  for (const Link& link : all_processes()) {
+  bool is_whole = true;
+  for (const Link& link : all_processes(is_whole)) {
     char path[64];
     struct stat info;
     std::snprintf(path, sizeof path, "/proc/%d/task", link.pid);
     if (stat(path, &info) == 0 && info.st_uid == uid) count += info.st_nlink - 2;
   }
-  return count;
+  return is_whole ? count : 0;
 }
 
 // Closes the guard's copies of the command's descriptors: the parent must see the command hang up.

@@ -37,16 +37,21 @@ struct Link {
   pid_t pid, parent;
 };
 
-inline std::vector<Link> all_processes() {
+// `is_whole` is set to false where the guard lacked descriptors or memory to look. Processes that /proc hides from it are others'.
+inline std::vector<Link> all_processes(bool& is_whole) {
   std::vector<Link> links;
   DIR* proc = opendir("/proc");
-  if (proc == nullptr) return links;
+  if (proc == nullptr) {
+    is_whole = false;
+    return links;
+  }
   while (const dirent* entry = readdir(proc)) {
     const pid_t pid = static_cast<pid_t>(std::atoi(entry->d_name));
     if (pid <= 0) continue;
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
     const std::string stat = read_small(path);
+    is_whole = is_whole && !(stat.empty() && (errno == EMFILE || errno == ENFILE || errno == ENOMEM));
     const size_t name_end = stat.rfind(')');  // a process may put parentheses into its name
     if (name_end == std::string::npos || stat.size() < name_end + 4) continue;
     links.push_back({pid, static_cast<pid_t>(std::atoi(stat.c_str() + name_end + 4))});
@@ -55,8 +60,8 @@ inline std::vector<Link> all_processes() {
   return links;
 }
 
-inline std::vector<pid_t> descendants(pid_t root) {
-  const std::vector<Link> links = all_processes();
+inline std::vector<pid_t> descendants(pid_t root, bool& is_whole) {
+  const std::vector<Link> links = all_processes(is_whole);
   std::unordered_set<pid_t> family{root};
   std::vector<pid_t> found;
   for (bool grew = true; grew;) {
@@ -73,7 +78,7 @@ inline std::vector<pid_t> descendants(pid_t root) {
 inline std::vector<pid_t> children_of(pid_t root, bool& is_whole) {
   char path[80];
   std::snprintf(path, sizeof path, "/proc/%d/task/%d/children", root, root);
-  if (access(path, R_OK) != 0) return descendants(root);
+  if (access(path, R_OK) != 0) return descendants(root, is_whole);
   std::vector<pid_t> found, waiting{root};
   while (!waiting.empty()) {
     const pid_t pid = waiting.back();
@@ -100,12 +105,13 @@ inline std::vector<pid_t> children_of(pid_t root, bool& is_whole) {
 
 // Stop all first, so that none forks while the others are being killed; then kill and collect until no child is left.
 inline void kill_descendants() {
+  bool is_whole = true;  // each round looks again
   for (int round = 0; round < 1000; ++round) {
-    std::vector<pid_t> family = descendants(getpid());
+    std::vector<pid_t> family = descendants(getpid(), is_whole);
     for (size_t seen = 0; seen < family.size();) {
       seen = family.size();
       for (const pid_t pid : family) kill(pid, SIGSTOP);
-      family = descendants(getpid());
+      family = descendants(getpid(), is_whole);
     }
     for (const pid_t pid : family) kill(pid, SIGKILL);
     int status;
