@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from tests.tools.sandbox.talking import was_hit
 
+from ridgeline.tools.sandbox.argv import _COUNTERS_WITHOUT_DEVICES
 from ridgeline.tools.sandbox.python import python_paths
 from ridgeline.tools.sandbox.rules import dropped_uid
 from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, Tier, claim_workdir
@@ -125,11 +126,19 @@ def test_nothing_is_left_for_the_next_program(sandbox: Sandbox) -> None:
 
 def test_what_the_whole_machine_does_is_not_shown(sandbox: Sandbox) -> None:
     """Who else works would tell a candidate when the judge changes contents."""
-    counters = ("loadavg", "stat", "vmstat", "interrupts", "softirqs", "schedstat", "pressure/cpu")
-    script = "; ".join(f"echo {name} $(cat /proc/{name} | wc -c)" for name in (*counters, "cpuinfo"))
+    counters = [f"/proc/{name}" for name in (*_COUNTERS_WITHOUT_DEVICES, "pressure/cpu")]
+    counters += map(str, Path("/sys/devices/system/cpu").glob("cpu*/cpuidle/state*/usage"))
+    counters += map(str, Path("/sys/devices/system/node").glob("node*/*stat"))
+    layout = ["/proc/cpuinfo", "/sys/devices/system/cpu/online", "/sys/devices/system/cpu/cpu0/topology/core_id"]
+    script = "; ".join(f"echo {name} $(cat {name} | wc -c)" for name in (*counters, *layout))
     _, printed = sandbox.run(Confined(command=("/bin/sh", "-c", script), allow_processes=True))
     shown = [line.split()[0] for line in printed.splitlines() if line.split()[-1].isdigit() and int(line.split()[-1])]
-    assert shown == ["cpuinfo"], printed
+    assert shown == layout, printed
+
+
+def test_which_cores_there_are_is_shown(sandbox: Sandbox) -> None:
+    _, printed = sandbox.run(Confined(command=("/bin/ls", "/sys/devices/system/cpu")))
+    assert "cpu0" in printed.split()
 
 
 def test_no_other_process_is_touched(sandbox: Sandbox, confine: Confine) -> None:

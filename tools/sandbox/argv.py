@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from collections.abc import Iterable, Mapping
@@ -12,6 +13,13 @@ from ridgeline.tools.sandbox.rules import Confined, Tier, dropped_uid
 # The folders that every program needs. The home folder, /run and /var, with their unix sockets, stay out.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives", "/etc/ld.so.cache")
 _MACHINE = ("/sys/devices/system/cpu", "/sys/devices/system/node")  # how many cores there are, and where
+# Of that, what never changes. The rest counts what cores and memory do: how often each core was idle, say.
+_LAYOUT = (
+    *(f"cpu/{name}" for name in ("kernel_max", "isolated", "offline", "online", "possible", "present")),
+    *(f"cpu/cpu[0-9]*/{name}" for name in ("cache", "cpufreq/cpuinfo_m??_freq", "online", "topology")),
+    *(f"node/{name}" for name in ("has_cpu", "has_memory", "has_normal_memory", "online", "possible")),
+    *(f"node/node[0-9]*/{name}" for name in ("cpulist", "cpumap", "distance")),
+)
 # Tier B shows the machine's /proc, of which these files describe the machine; /proc/self is the command's own folder.
 _PROC = tuple(f"/proc/{name}" for name in ("self", "cpuinfo", "meminfo", "version", "filesystems", "sys"))
 _PROC_OF_DEVICES = ("/proc/devices", "/proc/driver/nvidia", "/proc/stat")  # a GPU's driver asks them
@@ -27,7 +35,7 @@ _COUNTERS = (
     "vmstat",
     "zoneinfo",
 )
-_COUNTERS_WITHOUT_DEVICES = (*_COUNTERS, "stat")
+_COUNTERS_WITHOUT_DEVICES = (*_COUNTERS, "stat", "uptime")
 _DEV_READ = ("/dev/urandom", "/dev/random")
 _DEV_WRITE = ("/dev/null", "/dev/zero", "/dev/full")
 _SHM_BYTES = 16 << 20
@@ -51,7 +59,7 @@ def confined_argv(
     readable = _with_targets(confined.readable)
     if tier is Tier.BUBBLEWRAP:
         inner = _bubblewrap(launcher, confined, readable, lifeline=status_fd is not None)
-        rules = _rules_inside(confined)
+        rules = _rules_inside(confined, [*readable, launcher])
     else:
         inner = []
         rules = _rules_outside(confined, readable, tier)
@@ -113,20 +121,35 @@ def _system_bind(path: str) -> list[str]:
     return ["--ro-bind-try", path, path]
 
 
-def _rules_inside(confined: Confined) -> list[str]:
-    """Return the Landlock rules of tier A. They are a second layer: everything in the mount namespace may be read."""
+@functools.cache
+def _layout() -> tuple[str, ...]:
+    """Return the files and folders of this machine that tell where its cores and its memory are."""
+    found = (path for pattern in _LAYOUT for path in Path("/sys/devices/system").glob(pattern))
+    return tuple(sorted(map(str, found)))
+
+
+def _rules_inside(confined: Confined, readable: list[Path]) -> list[str]:
+    """Return the Landlock rules of tier A. They are a second layer: of the mount namespace all but counters may be read."""
     writable = ["/tmp", "/dev/shm", *([confined.workdir] if confined.workdir else [])]
     devices = [*_DEV_READ, *_DEV_WRITE, *confined.devices]
-    rules = ["--namespaced", *_each("--read", ["/"]), *_each("--write", writable), *_each("--device", devices)]
+    reads = ["/"] if confined.devices else [*_SYSTEM, "/proc", "/dev", *_layout(), *readable]
+    rules = ["--namespaced", *_each("--list", ["/"]), *_each("--read", reads)]
+    rules += [*_each("--write", writable), *_each("--device", devices)]
     # The network namespace holds a loopback interface and this command alone.
     rules += ["--own-network"] if confined.own_network else []
     return [*rules, *_behaviour(confined, "/tmp")]
 
 
 def _rules_outside(confined: Confined, readable: list[Path], tier: Tier) -> list[str]:
-    reads = [*_SYSTEM, *_MACHINE, *_PROC, *(_PROC_OF_DEVICES if confined.devices else ()), *_DEV_READ, *readable]
+    machine = (*_MACHINE, *_PROC_OF_DEVICES) if confined.devices else _layout()
+    reads = [*_SYSTEM, *machine, *_PROC, *_DEV_READ, *readable]
     writable = [confined.workdir] if confined.workdir else []
-    rules = [*_each("--read", reads), *_each("--write", writable), *_each("--device", [*_DEV_WRITE, *confined.devices])]
+    rules = [
+        *_each("--list", _MACHINE),
+        *_each("--read", reads),
+        *_each("--write", writable),
+        *_each("--device", [*_DEV_WRITE, *confined.devices]),
+    ]
     if tier is Tier.NONE:
         rules.append("--unsafe")
     elif confined.own_network:

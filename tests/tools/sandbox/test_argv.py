@@ -1,11 +1,12 @@
 """What the command lines of both tiers give a program, side by side."""
 
 import itertools
+import os
 from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.sandbox.argv import confined_argv
+from ridgeline.tools.sandbox.argv import _COUNTERS, confined_argv
 from ridgeline.tools.sandbox.rules import Confined, Tier
 
 NODES = ("/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm")
@@ -29,4 +30,15 @@ def test_tier_b_shows_the_drivers_part_of_proc_to_a_gpus_runner_alone() -> None:
         confined = Confined(command=("/bin/true",), devices=devices)
         return set(options(confined_argv(Tier.LANDLOCK, Path("/usr/bin/env"), confined), "--read"))
 
-    assert reads(*NODES) - reads() == {"/proc/devices", "/proc/driver/nvidia", "/proc/stat"}
+    machine = {"/sys/devices/system/cpu", "/sys/devices/system/node"}
+    assert reads(*NODES) - reads() == {"/proc/devices", "/proc/driver/nvidia", "/proc/stat"} | machine
+
+
+def test_tier_a_covers_what_the_machine_does_and_leaves_a_gpus_driver_what_it_asks() -> None:
+    def covered(*devices: str) -> set[str]:
+        confined = Confined(command=("/bin/true",), devices=devices)
+        argv = confined_argv(Tier.BUBBLEWRAP, Path("/usr/bin/env"), confined)
+        return {path for before, path in itertools.pairwise(argv) if before in (os.devnull, "--tmpfs")}
+
+    assert covered() - covered(*NODES) == {"/proc/stat", "/proc/uptime"}
+    assert {f"/proc/{name}" for name in _COUNTERS if Path("/proc", name).exists()} <= covered(*NODES)

@@ -70,6 +70,9 @@ class Landlock {
 
   bool allow_reading(const std::string& path) { return allow(path, kExecute | kReadFile | kReadDir); }
 
+  // Which names there are, and nothing of what the files hold.
+  bool allow_listing(const std::string& path) { return allow(path, kReadDir); }
+
   // Everything but new sockets and device nodes.
   bool allow_writing(const std::string& path) {
     const uint64_t sockets = own_network_ ? 0 : kMakeSocket;
@@ -99,6 +102,7 @@ inline bool restrict_files(const Options& o, int abi) {
   // program that it watches are two processes: with namespaces of their own, /proc holds these two alone.
   const char* own_processes = own_network ? "/proc" : "/proc/self";
   if (o.uses_devices) ok = landlock.allow(own_processes, kReadFile | kReadDir | kWriteFile | kTruncate);
+  for (const auto& path : o.listable) ok = ok && landlock.allow_listing(path);
   for (const auto& path : o.readable) ok = ok && landlock.allow_reading(path);
   for (const auto& path : o.writable) ok = ok && landlock.allow_writing(path);
   for (const auto& path : o.devices) ok = ok && landlock.allow_device(path);

@@ -28,7 +28,7 @@ struct Options {
   bool unsafe = false;                 // guard: go on without Landlock or seccomp (tier C)
   double wall_s = 0;
   uint64_t cpu_s = 0, memory_bytes = 0, file_bytes = 0, disk_bytes = 0, processes = 0, open_files = 0;
-  std::vector<std::string> readable, writable, devices;  // Landlock rules
+  std::vector<std::string> listable, readable, writable, devices;  // Landlock rules
   std::string workdir;                                   // watched for its total size
   std::vector<char*> environment;                        // null-terminated
   std::vector<int> cpus;
@@ -41,6 +41,7 @@ struct Options {
 
 inline bool set_path_option(Options& o, const std::string& name, char* value) {
   if (name == "--reach") o.reach.emplace_back(value);
+  else if (name == "--list") o.listable.emplace_back(value);
   else if (name == "--read") o.readable.emplace_back(value);
   else if (name == "--write") o.writable.emplace_back(value);
   else if (name == "--device") o.devices.emplace_back(value);
