@@ -5,7 +5,8 @@ when the process has been stopped: no code of a candidate runs between its last 
 memory is opened before the candidate is loaded, so no candidate can refuse it.
 
 Outputs are their caller's, to be changed as it likes. So each has to lie in memory of its own (see own_memory.py), and is
-changed once it has been read: whoever relies on what an earlier output still holds is wrong in a later block.
+changed once it has been read: whoever relies on what an earlier output still holds is wrong in a later block. And each has to
+be written: fresh memory that nobody has touched reads as zeros, and its reader would pay for it (see written_pages.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.output_homes import OutputHome, OutputHomes
 from ridgeline.tools.runner.own_memory import LeftOutput, OwnMemory
 from ridgeline.tools.runner.wire import NOTE_BYTES
+from ridgeline.tools.runner.written_pages import WrittenPages
+from ridgeline.tools.wording import counted
 
 SPOILED = 16
 """Most outputs of a block that are changed beside those that were read."""
@@ -56,6 +59,7 @@ class LeftOutputs:
         except OSError as error:
             self._own.close()
             raise UnreadableMemory from error
+        self._pages = WrittenPages(pid)
         if not self._has_read(notes, NOTE_BYTES):
             self.close()
             raise UnreadableMemory
@@ -67,11 +71,19 @@ class LeftOutputs:
         `called` are all sets of the block. Their outputs are looked at where they lie, and some are changed there.
 
         Raises:
-            RunnerFailure: nothing lies where the runner noted an output, or it is no memory of the output's own.
+            RunnerFailure: nothing lies where the runner noted an output, it is no memory of the output's own, or a part of one
+                that is chosen was not written.
         """
+        left = self._left(called)
+        unwritten = [  # before they are read, which brings every page
+            (output, missing)
+            for output in left
+            if output.set_index in chosen and (missing := self._pages.missing(output.address, output.size_bytes))
+        ]
         for set_index in chosen:
             self._bring(set_index)
-        left = self._left(called)
+        if unwritten:
+            raise _not_written(*unwritten[0])
         self._own.expect_own(left)
         if self._is_writable:
             self._spoil(left, chosen)
@@ -152,6 +164,15 @@ class LeftOutputs:
         """Close the runner's memory."""
         os.close(self._memory)
         self._own.close()
+        self._pages.close()
+
+
+def _not_written(output: LeftOutput, pages: int) -> RunnerFailure:
+    reason = (
+        f"when its call had returned, {counted(pages, 'page')} of output {output.number} of set {output.set_index} had not "
+        "been written: fresh memory reads as zeros, and whoever reads it first waits for it; write every element in the call"
+    )
+    return RunnerFailure(ReasonCode.TIMED_OUTPUT_WRONG, reason)
 
 
 def _nowhere(set_index: int, where: str) -> RunnerFailure:

@@ -138,6 +138,30 @@ def test_a_process_that_may_not_be_read_is_told(problem: LoadedProblem) -> None:
             LeftOutputs(process.pid, notes, problem)
 
 
+FRESH = CHILD.replace(
+    "notes = ",
+    f"""import ctypes, mmap
+fresh = mmap.mmap(-1, {4 * LARGE}, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+large[1] = (ctypes.c_float * {LARGE}).from_buffer(fresh)
+large[1][{LARGE // 2}] = 1.0
+large[1].buffer_info = lambda: (ctypes.addressof(large[1]), {LARGE})
+notes = """,
+)
+
+
+def test_an_output_of_fresh_memory_that_nobody_wrote_is_the_candidates_fault(problem: LoadedProblem) -> None:
+    with subprocess.Popen([sys.executable, "-c", FRESH], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        left = LeftOutputs(process.pid, int(process.stdout.readline()), problem)
+        left.bring((0,), (0, 1))  # which changes a page of the other set at most
+        words = r"3(89|90) pages of output 1 of set 1 had not been written: fresh memory reads as zeros"
+        with pytest.raises(RunnerFailure, match=words) as raised:
+            left.bring((1,), (0, 1))
+        left.close()
+        process.kill()
+    assert raised.value.finding.code is ReasonCode.TIMED_OUTPUT_WRONG
+
+
 def test_outputs_in_the_judges_memory_are_glimpsed_there(problem: LoadedProblem) -> None:
     values = struct.pack(f"{2 * ROWS}f", *range(2 * ROWS))
     os.pwrite(problem.regions[1].fd, values, 2 * 64)
