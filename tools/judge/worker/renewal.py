@@ -25,6 +25,8 @@ from ridgeline.tools.records.trial_names import as_kind
 
 _IN_ONE_PLACE = 2 / 3
 """Share of the renewals after which parameters differ from before in one place: often twice in a row for a candidate."""
+WAYS = 3 * ((True, True),) + 2 * ((False, True),) + ((True, False),)
+"""What changes while a block runs, in turns of a secret order: inputs of a call, parameters. As many as a measurement has."""
 
 
 class Renewal:
@@ -56,8 +58,10 @@ class Renewal:
         self._has_placed = False
         self._turn = 0
         self._kind = ParameterKind.RANDOM
-        self._next: dict[str, torch.Tensor] = {}
+        self._next: list[tuple[torch.Tensor, torch.Tensor]] = []  # parts of the parameters, with what they are to hold
         self._is_next_in_one_place = False
+        self._next_ways: list[tuple[bool, bool]] = []
+        self._has_next_inputs = True
         self.kinds = kinds
         self.filling: Filling | None = None
         self.trial_sets: dict[int, str] = {}
@@ -127,10 +131,11 @@ class Renewal:
         return f"renewal:{self._count}"
 
     def draw_next(self) -> None:
-        """Draw the parameters of the next `supersede`, so that only copies are left to do.
+        """Draw what the next `supersede` changes, so that only copies are left to do.
 
-        They differ wholly and in one place of each in turns: a kernel that keeps what it made of the parameters may look
-        at a few of their elements in each call.
+        Nobody knows whether inputs change, parameters or both: a kernel that looks for one of them would take it for the other.
+        Parameters differ wholly and in one place of each in turns: one that keeps what it made of them may look at a few of
+        their elements in each call. Where they stay nothing is written: that would show in a processor's caches.
         """
         label = self._next_label()
         drawn, placed, weights = self._other_parameters(label), self._memory.parameters, self._source.weights
@@ -141,24 +146,35 @@ class Renewal:
                 for n, t in drawn.items()
             }
         # whole numbers stay: between two draws a list of offsets may not be in order
-        self._next = {n: t if t.is_floating_point() else placed[n].clone() for n, t in drawn.items()}
+        others = {n: t for n, t in drawn.items() if t.is_floating_point()}
+        self._next = [part for n, t in others.items() if (part := _differing(placed[n], t)) is not None]
+        if not self._next_ways:
+            self._next_ways = self._source.rng(label + ":ways").sample(WAYS, len(WAYS))
+        self._has_next_inputs, has_parameters = self._next_ways.pop() if self._next else (True, False)
+        if not has_parameters:
+            self._next = []
 
     def supersede(self, index: int, like: int) -> None:
-        """Give a set the inputs of another, and place the parameters that were drawn for this.
+        """Give a set the inputs of another, or place the parameters that were drawn for this, or do both.
 
         One thread does it: others would wait for the very cores on which a candidate runs.
         """
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            for view, other in zip(self._memory.inputs[index], self._memory.inputs[like], strict=True):
-                view.copy_(other)
-            self.trial_sets.pop(index, None)
-            if like in self.trial_sets:
-                self.trial_sets[index] = self.trial_sets[like]
-            self._book.place_parameters(self._next)
+            if self._has_next_inputs:
+                self._give_inputs(index, like)
+            for part, values in self._next:
+                part.copy_(values)
         finally:
             torch.set_num_threads(threads)
+
+    def _give_inputs(self, index: int, like: int) -> None:
+        for view, other in zip(self._memory.inputs[index], self._memory.inputs[like], strict=True):
+            view.copy_(other)
+        self.trial_sets.pop(index, None)
+        if like in self.trial_sets:
+            self.trial_sets[index] = self.trial_sets[like]
 
     def _other_parameters(self, label: str) -> dict[str, torch.Tensor]:
         values = parameters_of_kind(self._kind, label, self._book, self._source)
@@ -184,3 +200,14 @@ class Renewal:
         self._turn += 1
         kinds = (ParameterKind.RANDOM, *self.kinds.parameters)
         return kinds[self._turn % len(kinds)]
+
+
+def _differing(placed: torch.Tensor, drawn: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Return the part of a parameter from the first to the last element that is to differ, and its values; None for none."""
+    if not placed.is_contiguous():
+        return placed, drawn
+    places = (drawn != placed).flatten().nonzero()
+    if not len(places):
+        return None
+    part = slice(int(places[0]), int(places[-1]) + 1)
+    return placed.view(-1)[part], drawn.reshape(-1)[part]

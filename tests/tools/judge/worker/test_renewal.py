@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,12 +15,13 @@ from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, TimedKinds, find_timed_kinds
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind, choose_sets
+from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.inputs.trial_changes import TrialChanges
 from ridgeline.tools.judge.worker.inputs.values.structure import is_binary, order_of
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.judge.worker.renewal import Renewal
+from ridgeline.tools.judge.worker.renewal import WAYS, Renewal
 from ridgeline.tools.records.trial_names import SIGNED
 
 SOURCE = """
@@ -167,16 +169,47 @@ def test_as_many_sets_are_chosen_every_time() -> None:
     assert choose_sets([], 40, rng) == {}
 
 
-def test_superseded_contents_are_another_sets_and_newly_drawn_parameters_but_for_whole_numbers() -> None:
+def test_superseded_contents_are_another_sets_or_newly_drawn_parameters_or_both_but_for_whole_numbers() -> None:
+    renewed, ways = Renewed(), []
+    for _ in range(2 * len(WAYS)):
+        renewed.renewal.write(range(N_SETS))
+        before = {name: view.clone() for name, view in renewed.parameters.items()}
+        (old,) = (view.clone() for view in renewed.memory.inputs[3])
+        renewed.renewal.draw_next()
+        assert all(torch.equal(view, before[name]) for name, view in renewed.parameters.items())
+        renewed.renewal.supersede(3, 5)
+        (now,) = renewed.memory.inputs[3]
+        assert torch.equal(now, old) or torch.equal(now, renewed.memory.inputs[5][0])
+        assert torch.equal(renewed.parameters["index"], before["index"])
+        ways.append((not torch.equal(now, old), not torch.equal(renewed.parameters["weight"], before["weight"])))
+    assert Counter(ways[: len(WAYS)]) == Counter(ways[len(WAYS) :]) == Counter(WAYS)
+    assert ways[: len(WAYS)] != ways[len(WAYS) :]  # by this secret
+
+
+def test_inputs_change_each_time_where_no_parameter_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    renewed = Renewed()
+    monkeypatch.setattr(ParameterSource, "varied", ())
+    monkeypatch.setattr(
+        Renewal, "_other_parameters", lambda *_: {n: view.clone() for n, view in renewed.parameters.items()}
+    )
+    for _ in range(len(WAYS)):
+        renewed.renewal.write(range(N_SETS))
+        renewed.renewal.draw_next()
+        renewed.renewal.supersede(3, 5)
+        assert torch.equal(renewed.memory.inputs[3][0], renewed.memory.inputs[5][0])
+
+
+def test_what_stays_of_a_parameter_is_not_written() -> None:
+    """A processor's caches would show a candidate that all of it has been written."""
     renewed = Renewed()
     renewed.renewal.write(range(N_SETS))
-    before = {name: view.clone() for name, view in renewed.parameters.items()}
-    renewed.renewal.draw_next()
-    assert all(torch.equal(view, before[name]) for name, view in renewed.parameters.items())
-    renewed.renewal.supersede(3, 5)
-    assert torch.equal(renewed.memory.inputs[3][0], renewed.memory.inputs[5][0])
-    assert not torch.equal(renewed.parameters["weight"], before["weight"])
-    assert torch.equal(renewed.parameters["index"], before["index"])
+    weight = renewed.parameters["weight"]
+    for _ in range(len(WAYS)):
+        renewed.renewal.draw_next()  # in one place, first of all
+        weight.fill_(7.0)  # as nobody does meanwhile
+        renewed.renewal.supersede(3, 5)
+        assert int((weight != 7.0).sum()) <= weight.numel() // 16
+        renewed.renewal.draw_next()
 
 
 def test_one_thread_supersedes_and_all_go_on_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,14 +217,12 @@ def test_one_thread_supersedes_and_all_go_on_afterwards(monkeypatch: pytest.Monk
     renewed.renewal.write(range(N_SETS))
     renewed.renewal.draw_next()
     threads, usual = [], torch.get_num_threads()
-    place = CaseBook.place_parameters
-    monkeypatch.setattr(
-        CaseBook, "place_parameters", lambda book, drawn: (threads.append(torch.get_num_threads()), place(book, drawn))
-    )
+    copy = torch.Tensor.copy_
+    monkeypatch.setattr(torch.Tensor, "copy_", lambda *given: (threads.append(torch.get_num_threads()), copy(*given)))
     torch.set_num_threads(2)
     try:
         renewed.renewal.supersede(3, 5)
-        assert (threads, torch.get_num_threads()) == ([1], 2)
+        assert (set(threads), torch.get_num_threads()) == ({1}, 2)
     finally:
         torch.set_num_threads(usual)
 
@@ -200,13 +231,14 @@ def test_superseded_parameters_differ_wholly_and_in_one_place_of_each_in_turns()
     renewed = Renewed()
     renewed.renewal.write(range(N_SETS))
     shares = []
-    for _ in range(4):
+    for _ in range(2 * len(WAYS)):
         before = {name: renewed.parameters[name].clone() for name in ("weight", "scale")}
         renewed.renewal.draw_next()
         renewed.renewal.supersede(3, 5)
         shares.append([float((renewed.parameters[name] != old).float().mean()) for name, old in before.items()])
-    assert all(0 < share <= 1 / 16 for each in shares[::2] for share in each)
-    assert all(share == 1 for each in shares[1::2] for share in each)
+    assert sum(each == [0.0, 0.0] for each in shares) == 2  # where inputs alone change
+    assert all(0 < share <= 1 / 16 for each in shares[::2] if any(each) for share in each)
+    assert all(share == 1 for each in shares[1::2] if any(each) for share in each)
 
 
 def test_wanted_kinds_are_among_the_sets_that_are_called_and_for_one_block() -> None:

@@ -10,6 +10,7 @@ from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.domain.refused_kinds import as_skipped, refused_kinds
 from ridgeline.tools.judge.worker.domain.timed_kinds import ParameterKind, TimedKinds
 from ridgeline.tools.judge.worker.inputs.distributions import Distribution, SetKind
+from ridgeline.tools.judge.worker.renewal import WAYS
 
 KINDS = TimedKinds(
     inputs=(SetKind(Distribution.SHIFTED), SetKind(Distribution.OUTLIERS)),
@@ -90,10 +91,13 @@ def test_a_set_that_is_given_the_inputs_of_another_has_its_kind() -> None:
     renewed = Renewed(work="assert float(x.abs().max()) < 100")
     renewed.renewal.kinds = KINDS
     renewed.renewal.write(range(N_SETS), ("outliers",), 1)
-    renewed.renewal.draw_next()
-    renewed.renewal.supersede(N_SETS - 1, 0)
+    for _ in WAYS:  # in one of which parameters alone change
+        renewed.renewal.draw_next()
+        renewed.renewal.supersede(N_SETS - 1, 0)
     assert set(renewed.renewal.trial_sets) == {0, N_SETS - 1} and list(found(renewed)) == ["outliers"]
-    renewed.renewal.supersede(0, 1)
+    for _ in WAYS:
+        renewed.renewal.draw_next()
+        renewed.renewal.supersede(0, 1)
     assert set(renewed.renewal.trial_sets) == {N_SETS - 1}
 
 
