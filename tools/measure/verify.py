@@ -169,6 +169,10 @@ class Verification:
                 base = name
             elif last != base:
                 self._call_unexamined(base)
+            if (
+                name in self._judge.problem.scalars
+            ):  # with those of other trials: what is kept of them shows in the next call
+                self._call_unexamined(name)
             last = name
             failure = self._both_runs(name) or self._look_at_threads()
             if failure is not None:

@@ -272,6 +272,14 @@ def test_a_sanitizer_meets_the_scalars_of_each_trial_and_no_case_is_made_for_it(
     assert done == [*first, ("scalars are", (2.0,)), ("scalars", False), ("call", None), ("scalars are", (1.0,))]
 
 
+def test_other_scalars_come_after_a_call_with_the_usual_ones_on_the_same_contents() -> None:
+    verification, done = _verification_with_scalars()
+    verification._both_runs = lambda name: done.append(("graded", name))  # type: ignore[func-returns-value, method-assign]
+    verification._look_at_threads = lambda: None  # type: ignore[method-assign]
+    verification._run_trials(("nominal_0", "scalars"))
+    assert done == [("graded", "nominal_0"), ("scalars", False), ("call", None), ("graded", "scalars")]
+
+
 @pytest.mark.parametrize("second", ["missing", "beyond", "different"])
 def test_a_trial_whose_second_run_fails_has_not_passed(second: str) -> None:
     verification, _ = _verification_with_scalars()
