@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ridgeline.tools.judge.replies import Beyond, Element, Graded, Missing, Touched
-from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Pattern, Relation
+from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Measure, Pattern, Relation
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode
@@ -24,7 +24,9 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
     if graded.stale:
         reason = f"{name}: the output is that of an earlier call ({graded.stale}): nothing may be kept between calls"
         return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)
-    details = f"{_map_words(graded.error_map)}{_RERUN if varies else ''}; {_where(output, graded.worst)}"
+    is_of_whole = trial.nearest is not None and trial.nearest.measure is Measure.OUTPUT
+    places = _map_words(graded.error_map, "off by more than a single one may be" if is_of_whole else "wrong")
+    details = f"{places}{_RERUN if varies else ''}; {_where(output, graded.worst)}"
     if graded.invalid_bools:
         wrong = counted(graded.invalid_bools, "element")
         reason = f"{name}: {output} holds no bool in {wrong}{details}; a bool's byte is 0 or 1"
@@ -52,7 +54,7 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
         )
         reason = (
             f"{name}: {error}: {like}sums of very many terms in one float, another constant (an "
-            f"epsilon, a factor), an input that is not read or some work left out{required}{details}"
+            f"epsilon, a factor), an approximated function, an input that is not read or some work left out{required}{details}"
         )
         return Finding(code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
     return Finding(code=ReasonCode.WRONG_VALUES, reason=f"{name}: values of {output} differ ({error}){details}")
@@ -126,14 +128,17 @@ def _element(output: str, element: Element) -> str:
     return f"{output}{list(element.index)}" if element.index else output
 
 
-def _map_words(found: ErrorMap | None) -> str:
-    """Return "; 3.1 % are wrong, at the last 3 of 767 on axis 1; each is 0", "" for no map and for that of one element."""
+def _map_words(found: ErrorMap | None, how: str = "wrong") -> str:
+    """Return "; 3.1 % are wrong, at the last 3 of 767 on axis 1; each is 0", "" for no map and for that of one element.
+
+    Where the whole output's error is too large, many elements may be off by less than a single one's limit, and not count here.
+    """
     if found is None or found.total == 1:
         return ""
+    how = "wrong" if 2 * found.wrong > found.total else how
     places = " and ".join(f"{_index_words(axis)} on axis {axis.axis}" for axis in found.axes)
-    return (
-        f"; {_share_words(found.wrong, found.total)} are wrong{f', {places}' if places else ''}{_relation_words(found)}"
-    )
+    share = _share_words(found.wrong, found.total)
+    return f"; {share} are {how}{f', {places}' if places else ''}{_relation_words(found)}"
 
 
 def _share_words(count: int, total: int) -> str:

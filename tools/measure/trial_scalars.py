@@ -20,3 +20,13 @@ def scalars_of(trial: str, problem: LoadedProblem, give: Callable[[Sequence[floa
     yield
     if scalars is not None:
         give(problem.description.signature.given_scalars)
+
+
+def scalar_words(trial: str, problem: LoadedProblem) -> str:
+    """Return which scalars a trial has others of than usual, "" for none: the source may have them written in."""
+    scalars = problem.scalars.get(trial)
+    if scalars is None:
+        return ""
+    usual = [arg for arg in problem.description.signature.args if arg.value is not None]
+    changed = [arg.name for arg, value in zip(usual, scalars, strict=True) if value != arg.value]
+    return f"; {', '.join(f'`{each}`' for each in changed)} had another value than in get_inputs()"

@@ -27,7 +27,7 @@ from ridgeline.tools.measure.grade_words import (
     trial_words,
     written_beyond,
 )
-from ridgeline.tools.measure.trial_scalars import scalars_of
+from ridgeline.tools.measure.trial_scalars import scalar_words, scalars_of
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import FRESH_SECRETS, NEAR_LIMIT, REPEAT_LIMIT, asked_of, loosest
@@ -216,7 +216,8 @@ class Verification:
             return behind
         if isinstance(found, Finding):
             return found
-        return explain_grade(found, self._tolerance, varies=self._varies())
+        explained = explain_grade(found, self._tolerance, varies=self._varies())
+        return replace(explained, reason=f"{explained.reason}{scalar_words(name, self._judge.problem)}")
 
     def _note_class(self, found: Graded) -> None:
         if found.measured is not None:  # as of every run that passed
@@ -247,7 +248,10 @@ class Verification:
         nearest, passed = nearest_limit(first.nearest, trial.nearest, use), trial.passed and use.is_within
         self._trials[-1] = replace(first, nearest=nearest, passed=passed)
         if not passed:
-            reason = f"{words}: two calls on the same inputs differ by {use.figure:.2g}, gate {use.limit:.2g}: a race?"
+            reason = (
+                f"{words}: two calls on the same inputs differ by {use.figure:.2g}, gate {use.limit:.2g}: a race, or "
+            )
+            reason += "something kept from an earlier call?"
             if not trial.passed:
                 reason += f" The second one: {explain_grade(found.graded, self._tolerance).reason}"
             return Finding(code=ReasonCode.NONDETERMINISTIC, reason=reason)

@@ -36,6 +36,16 @@ def test_an_integer_is_told_with_every_digit() -> None:
     assert "worst at out[1, 2]: got 31123457, expected 31123456; integers must be exact" in words
 
 
+def test_few_elements_are_not_called_all_that_is_wrong_where_the_whole_is() -> None:
+    whole = LimitUse(measure=Measure.OUTPUT, figure=9e-4, limit=1e-5)
+    few, most = (ErrorMap(wrong=wrong, total=1000) for wrong in (20, 990))
+    assert (
+        "; 2 % are off by more than a single one may be; "
+        in explain_grade(graded(whole, error_map=few), PrecisionClass.FP32).reason
+    )
+    assert "; 99 % are wrong; " in explain_grade(graded(whole, error_map=most), PrecisionClass.FP32).reason
+
+
 def test_a_gate_of_zero_has_no_factor() -> None:
     found = explain_grade(graded(LimitUse(measure=Measure.OUTPUT, figure=0.5, limit=0.0)), PrecisionClass.FP32)
     assert "(error 0.5, gate 0)" in found.reason

@@ -280,6 +280,12 @@ def test_other_scalars_come_after_a_call_with_the_usual_ones_on_the_same_content
     assert done == [("graded", "nominal_0"), ("scalars", False), ("call", None), ("graded", "scalars")]
 
 
+def test_a_scalar_that_is_written_into_the_source_is_named(bench: Bench) -> None:
+    verdict = bench.verify(KERNEL.replace("ANY", "any").replace("float(scale)", "0.25f"))
+    assert verdict.status is Status.WRONG
+    assert verdict.reason.endswith("; `scale` had another value than in get_inputs()"), verdict
+
+
 @pytest.mark.parametrize("second", ["missing", "beyond", "different"])
 def test_a_trial_whose_second_run_fails_has_not_passed(second: str) -> None:
     verification, _ = _verification_with_scalars()
