@@ -13,7 +13,7 @@ import torch
 import torch._dynamo  # imported for what it makes ready
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["Marked", "TorchDispatchMode", "named_arguments", "noticed", "operation_name", "run_in"]
+__all__ = ["Marked", "TorchDispatchMode", "memory_of", "named_arguments", "noticed", "operation_name", "run_in"]
 
 Mode = TypeVar("Mode", bound=TorchDispatchMode)
 Result = TypeVar("Result")
@@ -50,7 +50,7 @@ class Marked:
         self._memory: set[int] = set()
 
     def __contains__(self, tensor: torch.Tensor) -> bool:
-        return _memory_of(tensor) in self._memory
+        return memory_of(tensor) in self._memory
 
     def note(self, made: torch.Tensor, given: Iterable[torch.Tensor], *, is_marked: bool) -> None:
         """Mark what an operation made, or not.
@@ -58,13 +58,13 @@ class Marked:
         Where it is not marked, memory of what the operation was given keeps its mark. Other memory was given back before, and
         its mark was another tensor's.
         """
-        memory = _memory_of(made)
+        memory = memory_of(made)
         if is_marked:
             self._memory.add(memory)
-        elif memory not in map(_memory_of, given):
+        elif memory not in map(memory_of, given):
             self._memory.discard(memory)
 
 
-def _memory_of(tensor: torch.Tensor) -> int:
+def memory_of(tensor: torch.Tensor) -> int:
     """Return what tells the memory that a tensor is a view of, while it lives: what is given back may be another's next."""
     return tensor.untyped_storage().data_ptr()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tools.judge.worker.made import made
+from tests.tools.judge.worker.made import SOURCE, made
 
 from ridgeline.tools.judge.worker.domain.arguments.asked_numbers import asks_for_not_finite
 from ridgeline.tools.judge.worker.reference import Reference
@@ -14,11 +14,9 @@ DRAW = "torch.randn(32, 16)"
 SKIPPED_STEP = "return torch.where(torch.isfinite(y).all(), x - 0.1 * y, x)"
 
 
-def asks(*body: str, draw: str = DRAW) -> bool:
-    lines = "".join(f"        {line}\n" for line in body)
-    source = f"import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n{lines}"
-    source += f"\n\ndef get_inputs():\n    return [{draw}]\n\n\ndef get_init_inputs():\n    return []\n"
-    reference = Reference(source)
+def asks(*body: str, draw: str = DRAW, names: str = "x") -> bool:
+    lines = "\n".join(f"        {line}" for line in body)
+    reference = Reference(SOURCE.format(names=names, inputs=draw, body=lines))
     return asks_for_not_finite(reference, reference.draw_inputs(1))
 
 
@@ -38,6 +36,8 @@ def asks(*body: str, draw: str = DRAW) -> bool:
         "x == float('-inf')",
         "x.abs() < float('inf')",
         "torch.fmax(x, x.flip(1))",
+        "torch.fmax(torch.zeros(16), x)",
+        "torch.nanquantile(x, 0.5)",
     ],
 )
 def test_what_takes_nan_or_an_infinity_for_something_else_asks_for_it(body: str) -> None:
@@ -62,9 +62,82 @@ def test_what_the_reference_makes_of_several_numbers_is_not_asked_of_its_inputs(
     assert not asks(f"return ({body}) * 1.0", draw="torch.rand(64, 3)")
 
 
-@pytest.mark.parametrize("body", ["(x * 0.5).isfinite()", "x.double().exp().isinf()", "x.T.abs().reshape(-1).isnan()"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(x / y).isnan()",
+        "(x - y.flip(1)).isfinite()",
+        "(x / x.flip(1)).isnan()",
+        "(x / x[:, :1]).isnan()",
+        "(x[:, 1:] - x[:, :-1]).isinf()",
+        "torch.where(y > 0.5, x, 0.0).nansum(1)",
+        "torch.cat([x, x / y], 1).isnan()",
+        "torch.stack([y.softmax(1), y]).isnan()",
+        "torch.zeros_like(x).add_(x).add_(y).isinf()",
+        "(k / y[:, 0]).isnan()",
+        "k.flip(0).div(y[:, 0]).isnan()",
+        "x.clone().index_put_((k > 4,), torch.zeros(3)).isnan()",
+        "(k * x[:, 0]).isnan()",
+        "torch.zeros(9)[k].div(x[:, 0]).isnan()",
+    ],
+)
+def test_what_is_made_of_several_inputs_or_places_is_not_either(body: str) -> None:
+    draw = "torch.rand(64, 3), torch.rand(64, 3), torch.randint(9, (64,))"
+    assert not asks(f"return ({body}) * 1.0", draw=draw, names="x, y, k")
+
+
+def test_memory_that_was_an_inputs_numbers_and_is_several_others_is_asked_for_nothing() -> None:
+    draw = "torch.rand(512, 512)"
+    assert not asks("y = x * 2", "del y", "return (x @ x).sort(1)[0].isnan() * 1.0", draw=draw)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(x * 0.5).isfinite()",
+        "x.double().exp().isinf()",
+        "x.T.abs().reshape(-1).isnan()",
+        "(x * torch.arange(3)).isnan()",
+        "(x + x.abs()).isnan()",
+        "torch.where(x > 0.5, x, torch.zeros(3)).isnan()",
+    ],
+)
 def test_what_is_made_of_each_number_by_itself_is(body: str) -> None:
-    assert asks(f"return ({body}) * 1.0")
+    assert asks(f"return ({body}) * 1.0", draw="torch.rand(64, 3)")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x.flip(1).isnan()",
+        "x.roll(1, 0).isnan()",
+        "(torch.cat([x, y], 1) * 2).isnan()",
+        "x[:, torch.arange(2)].isnan()",
+        "x[k].isfinite()",
+        "x.sort(1).values.isnan()",
+        "nn.functional.pad(x, (1, 1)).isnan()",
+        "x.tril().isnan()",
+        "x.new_zeros(9, 3).index_copy_(0, k[:1], x[:1]).isnan()",
+        "x.clone().index_put_((k,), torch.zeros(3)).isnan()",
+        "x.clone().unsqueeze_(0).isnan()",
+        "[c := x.clone(), c[0].zero_(), c[:, 0].fill_(1.0)][0].isnan()",
+    ],
+)
+def test_numbers_that_are_only_moved_are_an_inputs_own(body: str) -> None:
+    draw = "torch.rand(64, 3), torch.rand(64, 3), torch.randint(9, (64,))"
+    assert asks(f"return ({body}) * 1.0", draw=draw, names="x, y, k")
+
+
+def test_numbers_scaled_by_an_input_of_one_number_are_an_inputs_own() -> None:
+    body, draw = "return torch.where((x * y).isfinite().all(), x * y, x)", "torch.randn(64, 3), torch.rand(()) + 1"
+    assert asks(body, draw=draw, names="x, y")
+    assert not asks("return (x / x.sum()).isnan() * 1.0")
+
+
+def test_numbers_that_are_written_beside_others_are_an_inputs_own() -> None:
+    lines = "out = x.new_zeros(64, 6)", "out[:, :3] = x", "out[:, 3:] = y", "return out.isnan() * 1.0"
+    assert asks(*lines, draw="torch.rand(64, 3), torch.rand(64, 3)", names="x, y")
+    assert not asks(lines[0], "out[:, :3] = x @ x.T[:, :3]", lines[-1], draw="torch.rand(64, 3)")
 
 
 def test_a_check_of_every_number_has_trials_of_one() -> None:
