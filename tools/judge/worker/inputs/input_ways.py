@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.arrangements.lifts import may_be_apart
+from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.padding import ways_of_zeros
 from ridgeline.tools.judge.worker.inputs.values.orders import has_full_row, ways_of_drawn_order, with_part_changed
@@ -49,10 +50,11 @@ class InputWays:
         second: Tensors,
         is_written: Callable[[], bool] = lambda: False,
         further: Sequence[Callable[[], Tensors]] = (),
+        drawn_from: Callable[[], Mapping[int, Ends]] = dict,
     ) -> None:
         """Find the forms and the widest ways by two draws, and by further ones where chance may have its part in these.
 
-        `is_written` tells whether the reference writes to places by index.
+        `is_written` tells whether the reference writes to places by index, `drawn_from` the ranges of inputs, where known.
         """
         pairs = list(zip(first, second, strict=True))
         is_written = functools.cache(is_written)
@@ -62,7 +64,7 @@ class InputWays:
         )
         self._shapes = tuple(t.shape for t in first)
         self._ways = {
-            i: _ways_of(form, pair, is_written)
+            i: _ways_of(form, pair, is_written, functools.partial(_range_of, drawn_from, i))
             for i, (form, pair) in enumerate(zip(self.forms, pairs, strict=True))
             if form.needs_ways
         }
@@ -172,23 +174,34 @@ def _one_of(draw: Callable[[], Tensors], index: int) -> torch.Tensor:
     return draw()[index]
 
 
+def _range_of(drawn_from: Callable[[], Mapping[int, Ends]], index: int) -> Ends | None:
+    return drawn_from().get(index)
+
+
 def _ways_of(
-    form: InputForm, draws: tuple[torch.Tensor, torch.Tensor], is_written: Callable[[], bool]
+    form: InputForm,
+    draws: tuple[torch.Tensor, torch.Tensor],
+    is_written: Callable[[], bool],
+    drawn_from: Callable[[], Ends | None],
 ) -> tuple[Way, ...]:
     if form.is_alike:
         return ways_to_vary(draws[0], form.order)
     if form.is_padded:
         return (*ways_of_zeros(), _as_drawn)
-    return (*_ways_beyond(form, draws, is_written), _as_drawn)
+    return (*_ways_beyond(form, draws, is_written, drawn_from), _as_drawn)
 
 
 def _ways_beyond(
-    form: InputForm, draws: tuple[torch.Tensor, torch.Tensor], is_written: Callable[[], bool]
+    form: InputForm,
+    draws: tuple[torch.Tensor, torch.Tensor],
+    is_written: Callable[[], bool],
+    drawn_from: Callable[[], Ends | None],
 ) -> tuple[Way, ...]:
     """Return the ways to change an input beyond what two draws of it show, the likeliest first.
 
     A mask has no shape that a kernel may rely on. Whole numbers in order lie anywhere between their ends. Distinct ones come
-    in any order. Others above 0 may be 0 or 1, where no sentinel is 0 or more, and links that lead up alone would be no rings.
+    in any order. Others above 0 may be 0 or 1, where no sentinel is 0 or more, and links that lead up alone would be no rings;
+    not what is drawn from a range that holds these: the smallest of a wide one's numbers is far above its lowest.
     """
     first = draws[0]
     if first.numel() == 0:
@@ -203,8 +216,12 @@ def _ways_beyond(
         return (exchanged_in_rows,) if are_permuted_rows(first) else (exchanged, exchanged_in_rows)
     lowest, sentinel = (min(ends) for ends in zip(*map(_lowest_and_sentinel, draws), strict=True))
     is_free = (lowest == sentinel or sentinel < 0) and not order_of(first) and not _lead_up(draws, lowest)
-    bounds = sorted({low for low in (0, 1, -(-lowest // 2)) if low < lowest}) if is_free else ()
-    return tuple(functools.partial(some_lowered, low=low) for low in bounds)
+    if lowest <= 0 or not is_free:
+        return ()
+    least, _ = drawn_from() or (lowest, lowest)
+    return tuple(
+        functools.partial(some_lowered, low=low) for low in sorted({0, 1, -(-lowest // 2)}) if low < min(least, lowest)
+    )
 
 
 def _lowest_and_sentinel(tensor: torch.Tensor) -> tuple[int, int]:

@@ -25,6 +25,7 @@ from ridgeline.tools.judge.worker.inputs.arrangements.links import ranges_of
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangement
 from ridgeline.tools.judge.worker.inputs.arrangements.square_matrices import is_square
 from ridgeline.tools.judge.worker.inputs.distributions import Distributed, SetKind, Traits
+from ridgeline.tools.judge.worker.inputs.drawn_ends import drawn_ends
 from ridgeline.tools.judge.worker.inputs.held import Held, zero
 from ridgeline.tools.judge.worker.inputs.input_ways import Change, InputWays
 from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
@@ -71,7 +72,10 @@ class SecretSource:
         first, second, self._draw_s = self._two_draws()
         count = min(_MOST_DRAWS, _MOST_DRAWN // max(1, sum(t.numel() for t in first)))
         further = [functools.partial(reference.draw_inputs, 3 + i) for i in range(count)]
-        self.ways = InputWays(first, second, functools.partial(writes_to_places, reference, first), further)
+        is_written = functools.partial(writes_to_places, reference, first)
+        self.drawn_from = functools.cache(functools.partial(drawn_ends, reference))
+        """Returns the ranges that inputs of whole numbers are drawn from, by position, where they are known."""
+        self.ways = InputWays(first, second, is_written, further, self.drawn_from)
         self._forms = self.ways.forms
         self._maps = {i: t for i, (t, form) in enumerate(zip(first, self._forms, strict=True)) if form.is_map}
         self._draws_each: bool | None = None

@@ -241,8 +241,10 @@ def some_lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) 
     sentinels = sentinels_of(tensor)
     is_chosen = _chosen(tensor, generator, _FLIPPED)
     is_lowered = is_chosen if sentinels is None else is_chosen & ~sentinels
-    changed = torch.where(is_lowered, _between(low, tensor, generator), tensor)
-    return _with_one(changed, low, generator, kept=sentinels)
+    places = is_lowered.flatten().nonzero().flatten()
+    changed = tensor.flatten().clone()
+    changed[places] = _between(low, changed[places], generator)
+    return _with_one(changed.view(tensor.shape), low, generator, kept=sentinels)
 
 
 def _between(low: int, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

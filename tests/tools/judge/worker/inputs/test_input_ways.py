@@ -6,7 +6,9 @@ import functools
 
 import pytest
 import torch
+from tests.tools.judge.worker.made import made
 
+from ridgeline.tools.judge.worker.inputs import variation
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.input_ways import InputWays
 
@@ -77,6 +79,35 @@ def test_few_numbers_of_a_wide_range_are_lowered_as_others_are() -> None:
     lengths = tuple(drawn(seed, 8, 4096) + 256 for seed in (1, 2))
     ways = InputWays(lengths[:1], lengths[1:])
     assert int(ways.varied_in_way(0, lengths[0], generator(3)).min()) == 0 and ways.left == ()
+
+
+@pytest.mark.parametrize(("least", "lowest"), [(0, 300), (1, 0), (256, 0)])
+def test_numbers_are_lowered_to_what_the_range_that_they_are_drawn_from_does_not_hold(least: int, lowest: int) -> None:
+    lengths = tuple(drawn(seed, 8, 4096) + 300 for seed in (1, 2))
+    lengths[0][3] = 300
+    ways = InputWays(lengths[:1], lengths[1:], drawn_from=lambda: {0: (least, 4395)})
+    assert int(ways.varied_in_way(0, lengths[0], generator(3)).min()) == lowest
+
+
+def test_of_numbers_an_eighth_of_which_is_lowered_no_more_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+
+    def between(low: int, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        counts.append(tensor.numel())
+        return lower(low, tensor, generator)
+
+    lower = variation._between
+    monkeypatch.setattr(variation, "_between", between)
+    changed = variation.some_lowered(torch.full((64, 64), 9), generator(3), low=0)
+    assert int((changed < 9).sum()) <= sum(counts) < 1024 and changed.shape == (64, 64)
+
+
+def test_nominal_inputs_of_a_wide_range_from_0_on_are_as_drawn() -> None:
+    source = made(
+        "x, y", "torch.randint(2**40, (8, 32)), torch.randint(9, 2**40, (8, 32))", "return x % 7 + y % 7"
+    ).source
+    [x, y], [given, other] = source.nominal("some"), source.given("some")
+    assert torch.equal(x, given) and 0.05 < float((y != other).float().mean()) < 0.25
 
 
 @pytest.mark.parametrize("has_rows", [False, True])

@@ -15,7 +15,6 @@ from ridgeline.tools.judge.worker.inputs.arrangements.corridors import may_be_co
 from ridgeline.tools.judge.worker.inputs.arrangements.marks import Marks
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangement
 from ridgeline.tools.judge.worker.inputs.arrangements.shared_numbers import sources_of_numbers, with_shared_numbers
-from ridgeline.tools.judge.worker.inputs.drawn_ends import drawn_ends
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import CORRIDOR, NOMINAL, SHARED_NUMBERS, SOLID
@@ -71,7 +70,7 @@ class ArrangedInputs:
     def _settle_shared(self, inputs: Tensors, free: Sequence[int]) -> dict[tuple[str, int], str]:
         """Note the inputs that hold numbers of others, and those that hold numbers close to their own as well."""
         forms = self._source.ways.forms
-        marks = Marks.of(self._reference.source, drawn_ends(self._reference))
+        marks = Marks.of(self._reference.source, self._source.drawn_from())
         sources = sources_of_numbers(inputs, self._source.weights.defaults, forms, free, marks)
         parameters = functools.partial(self._source.weights.usual, SHARED_NUMBERS)
         shared = functools.partial(

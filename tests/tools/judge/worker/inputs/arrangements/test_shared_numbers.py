@@ -121,7 +121,7 @@ def test_numbers_of_another_type_in_order_or_distinct_come_in_the_one_that_may_h
     assert (
         own.dtype == nominal[receiver].dtype and 0.01 < float(torch.isin(own.long(), other.long()).float().mean()) < 1
     )
-    least, most = torch.aminmax(nominal[receiver])
+    least, most = found.source.drawn_from()[receiver]
     shared = own[torch.isin(own.long(), other.long())]
     assert least <= shared.min() and shared.max() <= most
 
