@@ -6,7 +6,7 @@ for as a run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +19,8 @@ _MARKED = 1 / 16
 """Share of an input's places that hold marks, and of those that hold runs of them."""
 _EACH_MARK = 3
 """Places of each mark at least, as long as all take no more than _MOST_MARKED of an input's places."""
+_MOST_RUNS = 64
+"""Runs that one input holds at most."""
 _MOST_MARKED = 1 / 4
 
 
@@ -66,26 +68,10 @@ class Marks:
         width = tensor.shape[-1] if tensor.dim() else 0
         runs = [run for run in self.runs if len(run) <= width and ends[0] <= min(run) <= max(run) <= ends[1]]
         changed = tensor.reshape(-1, max(width, 1)).clone()
-        for run in runs:
-            rows, columns = self._places_of(run, changed.shape, len(runs), generator)
+        for run, rows, columns in _places_of(runs, changed.shape, generator) if runs else ():
             numbers, held = torch.tensor(run, device=tensor.device).to(tensor.dtype), changed[rows, columns]
             changed[rows, columns] = torch.where(is_within(held, ends), numbers, held)
         return changed.view(tensor.shape)
-
-    @staticmethod
-    def _places_of(
-        run: tuple[int, ...], shape: torch.Size, n_runs: int, generator: torch.Generator
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the places of some copies of a run: rows (count, 1), columns (count, length); none in another's place."""
-        n_rows, width = shape
-        length = len(run)
-        per_row = max(1, width // (2 * length))
-        room = width // per_row
-        count = max(1, int(_MARKED * n_rows * width / (length * n_runs)))
-        parts = _permuted(n_rows * per_row, generator)[:count, None]
-        place = torch.rand(parts.shape, generator=generator, device=generator.device)
-        begin = parts % per_row * room + (place * (room - length + 1)).long()
-        return torch.div(parts, per_row, rounding_mode="floor"), begin + torch.arange(length, device=generator.device)
 
     def _numbers(self, index: int, ends: Ends) -> torch.Tensor:
         is_known = self.drawn_from.get(index) == ends  # else its ends have come already
@@ -95,6 +81,31 @@ class Marks:
 
 NO_MARKS = Marks(torch.empty(0, dtype=torch.int64), (), {})
 """Of a source that writes no numbers, and inputs whose ranges are not known."""
+
+
+def _places_of(
+    runs: Sequence[tuple[int, ...]], shape: torch.Size, generator: torch.Generator
+) -> Iterator[tuple[tuple[int, ...], torch.Tensor, torch.Tensor]]:
+    """Yield runs, secret ones of very many, with the places of their copies: rows (count, 1) and columns (count, length).
+
+    Rows have parts with room for the longest run, each of which holds one copy at most: none is in another's place.
+    """
+    n_rows, width = shape
+    per_row = max(1, width // (2 * max(map(len, runs))))
+    room, left = width // per_row, int(_MARKED * n_rows * width)
+    parts = _permuted(n_rows * per_row, generator)[:, None]
+    chosen = [runs[i] for i in _permuted(len(runs), generator).tolist()[:_MOST_RUNS]]
+    of_each, begun = (left // len(chosen), len(parts) // len(chosen)), 0
+    for run in chosen:
+        count = max(1, min(of_each[0] // len(run), of_each[1]))
+        own = parts[begun : begun + count]
+        if begun and (count * len(run) > left or not len(own)):
+            continue
+        begun, left = begun + count, left - count * len(run)
+        place = torch.rand(own.shape, generator=generator, device=generator.device)
+        begin = own % per_row * room + (place * (room - len(run) + 1)).long()
+        columns = begin + torch.arange(len(run), device=generator.device)
+        yield run, torch.div(own, per_row, rounding_mode="floor"), columns
 
 
 def _permuted(count: int, generator: torch.Generator) -> torch.Tensor:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import made
 
+from ridgeline.tools.judge.worker.inputs.arrangements import marks as module
 from ridgeline.tools.judge.worker.inputs.arrangements.marks import Marks
 from ridgeline.tools.records.trial_names import SHARED_NUMBERS
 
@@ -62,6 +63,37 @@ def test_runs_come_whole_in_some_places_and_at_the_same_ones_again(shape: tuple[
     places = torch.Size(shape).numel()
     assert max(1, places // 200) <= count <= max(1, places // 64)
     assert torch.equal(changed(), changed())
+
+
+PAIRS = tuple((100 + 2 * i, 101 + 2 * i) for i in range(100))
+
+
+@pytest.mark.parametrize(("shape", "n_seeds"), [((8, 64), 64), ((64, 64), 16)])
+def test_runs_of_a_source_that_writes_many_are_whole_and_take_a_sixteenth_of_the_places(
+    shape: tuple[int, int], n_seeds: int
+) -> None:
+    met: set[tuple[int, ...]] = set()
+    for seed in range(n_seeds):
+        changed = marks(*PAIRS).with_runs(words(*shape), RANGE, torch.Generator().manual_seed(seed))
+        of_runs, wholes = int((changed < 1000).sum()), [int(copies(changed, run).sum()) for run in PAIRS]
+        assert of_runs == 2 * sum(wholes), "none is written over"
+        assert shape[0] * 2 <= of_runs <= shape[0] * 4
+        met |= {run for run, count in zip(PAIRS, wholes, strict=True) if count}
+    assert met == set(PAIRS)
+
+
+def test_a_long_list_leaves_places_to_a_short_one() -> None:
+    runs = tuple(range(100, 140)), (7, 8)
+    for seed in range(8):
+        changed = marks(*runs).with_runs(words(16, 64), RANGE, torch.Generator().manual_seed(seed))
+        assert all(int(copies(changed, run).sum()) >= 1 for run in runs)
+
+
+def test_the_places_of_all_runs_are_dealt_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    monkeypatch.setattr(module, "_permuted", lambda n, generator: (counts.append(n), torch.arange(n))[1])
+    marks(*PAIRS).with_runs(words(64, 64), RANGE, torch.Generator().manual_seed(1))
+    assert sorted(counts) == [100, 1024]
 
 
 def test_a_run_beyond_the_range_does_not_come() -> None:
