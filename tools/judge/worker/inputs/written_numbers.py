@@ -25,15 +25,15 @@ def whole_numbers_written(source: str) -> torch.Tensor:
 def whole_runs_written(source: str) -> list[tuple[int, ...]]:
     """Return the tuples and lists of two or more whole numbers, each once, in their order: a phrase that is looked for, say.
 
-    A name among them stands for the last whole number that is assigned to it.
+    A name among them stands for the last whole number that is assigned to it, in the module before any function or class.
     """
     tree = ast.parse(source)
     known = {
-        node.targets[0].id: value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-        for value in [_whole(node.value, {})]
-        if value is not None
+        target.id: value
+        for node in (*ast.walk(tree), *tree.body)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name) and (value := _whole(node.value, {})) is not None
     }
     listed = (node.elts for node in ast.walk(tree) if isinstance(node, ast.Tuple | ast.List))
     runs = ([_whole(each, known) for each in elements] for elements in listed)

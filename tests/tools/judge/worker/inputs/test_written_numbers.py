@@ -21,3 +21,20 @@ def test_whole_ones_of_64_bits_come_once() -> None:
 def test_tuples_and_lists_of_whole_numbers_are_runs_with_the_numbers_that_names_stand_for() -> None:
     source = "A = 7\nB = -3\nHEADER = (A, 12, B)\nsizes = [4, 4]\nmixed = (1, 2.5)\none = (3,)\nother = (A, C)\n"
     assert whole_runs_written(source) == [(7, 12, -3), (4, 4)]
+
+
+def test_names_are_known_however_they_are_assigned() -> None:
+    source = "EOS: int = 5\nlater: int\nA = B = 3\nHEADER = (EOS, 7)\nFOOTER = (B, 7)\nENDS = [A, later]\n"
+    assert whole_runs_written(source) == [(5, 7), (3, 7)]
+
+
+def test_a_modules_name_stands_for_its_own_number_whatever_a_function_calls_so() -> None:
+    source = "N = 4\n\n\ndef f():\n    N = 9\n    width = 6\n    return [width, 2]\n\n\nHEADER = (N, 7)\n"
+    assert whole_runs_written(source) == [(4, 7), (6, 2)]
+
+
+def test_runs_come_once_and_hold_neither_bools_nor_numbers_beyond_64_bits() -> None:
+    source = (
+        f"a = (1, 2)\nb = [1, 2]\nc = (True, 3)\nd = ({2**63}, 3)\ne = ({-(2**63)}, 3)\nHUGE = {2**70}\nf = (HUGE, 3)"
+    )
+    assert whole_runs_written(source) == [(1, 2), (-(2**63), 3)]
