@@ -116,6 +116,8 @@ def distinct_again(changed: torch.Tensor, tensor: torch.Tensor, *, is_whole: boo
     """
     lines, before = (t.reshape(1, -1) if is_whole else t.movedim(_long_axis(t), -1) for t in (changed, tensor))
     is_distinct = ~_come_twice(before).any(-1, keepdim=True)
+    if not bool(is_distinct.any()):
+        return changed
     while bool((taken_back := is_distinct & _come_twice(lines) & (lines != before)).any()):
         lines = torch.where(taken_back, before, lines)
     return lines.view(tensor.shape) if is_whole else lines.movedim(-1, _long_axis(tensor)).contiguous()

@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import made
 
+from ridgeline.tools.judge.worker.inputs.arrangements import close_numbers as module
 from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import with_bits_changed, with_close_numbers
 from ridgeline.tools.judge.worker.inputs.arrangements.shared_numbers import with_shared_numbers
 from ridgeline.tools.records.trial_names import SHARED_NUMBERS
@@ -128,6 +129,14 @@ def test_numbers_that_are_distinct_in_a_line_stay_so(high: int) -> None:
         (after,) = with_shared_numbers((before,), generator, sources={}, chosen=(), close=(0,))
         gaps = after.sort(dim=1).values.diff(dim=1)
         assert int(gaps.min()) == 1 and float((after != before).float().mean()) > 0.1
+
+
+def test_lines_that_had_equal_numbers_are_looked_at_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    come_twice = module._come_twice
+    monkeypatch.setattr(module, "_come_twice", lambda lines: (counts.append(lines.numel()), come_twice(lines))[1])
+    given = torch.arange(32).remainder(4).view(4, 8)
+    assert torch.equal(module.distinct_again(given + 1, given, is_whole=False), given + 1) and counts == [32]
 
 
 def test_numbers_to_write_to_stay_distinct() -> None:
