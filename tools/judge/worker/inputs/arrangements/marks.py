@@ -33,7 +33,7 @@ class Marks:
     runs: tuple[tuple[int, ...], ...]
     """Those that it writes as tuples and lists."""
     drawn_from: Mapping[int, Ends]
-    """The range that an input is drawn from, by its position, where it is known; that of its numbers elsewhere."""
+    """The ranges that inputs are drawn from, by position, where they are known."""
 
     @classmethod
     def of(cls, source: str, drawn_from: Mapping[int, Ends]) -> Marks:
