@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.domain.arguments.noted_arrangements import NotedArrangements
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
@@ -17,7 +18,7 @@ from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangemen
 from ridgeline.tools.judge.worker.inputs.arrangements.shared_numbers import sources_of_numbers, with_shared_numbers
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.trial_names import CORRIDOR, NOMINAL, SHARED_NUMBERS, SOLID
+from ridgeline.tools.records.trial_names import CORRIDOR, SHARED_NUMBERS, SOLID
 
 _Arrange = Callable[[frozenset[int]], Arrangement]
 """Returns an arrangement of some inputs."""
@@ -29,7 +30,7 @@ class ArrangedInputs:
     def __init__(self, source: SecretSource, book: CaseBook, reference: Reference, objection: Objection) -> None:
         """Try nothing yet."""
         self._source = source
-        self._book = book
+        self._noted = NotedArrangements(source, book)
         self._reference = reference
         self._names = reference.input_names
         self._objection = objection
@@ -96,10 +97,6 @@ class ArrangedInputs:
             what="close numbers of",
         )
 
-    @functools.cached_property
-    def _usual_spreads(self) -> tuple[float, ...]:
-        return self._book.case(NOMINAL[0]).spreads  # a large case is made each time it is asked for
-
     def _settle_trial(
         self,
         trial: str,
@@ -115,11 +112,7 @@ class ArrangedInputs:
         """
 
         def note(chosen: frozenset[int]) -> None:
-            self._book.forget(trial)
-            self._source.arrangements.pop(trial, None)
-            if chosen or beside:
-                self._source.arrangements[trial] = arrange(chosen)
-                self._book.least_spreads[trial] = self._usual_spreads
+            self._noted.note(trial, arrange(chosen) if chosen or beside else None)
 
         def objection_to(part: Sequence[int], taken: frozenset[int]) -> str:
             named = ", ".join(self._names[i] for i in part)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from ridgeline.tools.judge.worker.domain.arguments.asked_numbers import asks_for_not_finite
+from ridgeline.tools.judge.worker.domain.arguments.noted_arrangements import NotedArrangements
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
@@ -44,6 +45,7 @@ class NotFiniteInputs:
         """Try nothing yet."""
         self._source = source
         self._book = book
+        self._noted = NotedArrangements(source, book)
         self._reference = reference
         self._names = reference.input_names
         self._objection = objection
@@ -124,7 +126,7 @@ class NotFiniteInputs:
 
         return settle_by_halves(
             parts,
-            note=lambda chosen: self._note(NOT_FINITE, arrange(chosen)),
+            note=lambda chosen: self._noted.note(NOT_FINITE, arrange(chosen)),
             objection_to=objection_to,
             is_over=lambda: self._spent.is_beyond(_LIMIT_S),
         )
@@ -134,21 +136,10 @@ class NotFiniteInputs:
         fit = {i: some for i, each in kinds.items() if (some := tuple(filter(is_one, each)))}
         if not fit:
             return {}
-        self._note(trial, functools.partial(with_one_not_finite, kinds=fit))
+        self._noted.note(trial, functools.partial(with_one_not_finite, kinds=fit))
         if objection := self._objection(trial, trial):
-            self._note(trial, None)
+            self._noted.note(trial, None)
         return {trial: objection} if objection else {}
-
-    def _note(self, trial: str, arrangement: Arrangement | None) -> None:
-        self._book.forget(trial)
-        self._source.arrangements.pop(trial, None)
-        if arrangement is not None:
-            self._source.arrangements[trial] = arrangement
-            self._book.least_spreads[trial] = self._usual_spreads
-
-    @functools.cached_property
-    def _usual_spreads(self) -> tuple[float, ...]:
-        return self._book.case(NOMINAL[0]).spreads  # a large case is made each time it is asked for
 
 
 def _words(kinds: Sequence[float]) -> str:

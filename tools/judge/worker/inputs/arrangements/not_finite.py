@@ -13,6 +13,7 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
+from ridgeline.tools.judge.worker.inputs.values.structure import row_axis
 
 KINDS = (math.nan, math.inf, -math.inf)
 _WITHOUT = 1 / 2
@@ -61,7 +62,7 @@ def _with_gaps(
     tensor: torch.Tensor, generator: torch.Generator, kinds: Sequence[float], wholly: Sequence[int]
 ) -> torch.Tensor:
     """Return an input with gaps of these kinds: of one kind in most rows that have any, of each place's own in the others."""
-    shape, row = tensor.shape, _row_axis(tensor.shape)
+    shape, row = tensor.shape, row_axis(tensor)
     of_rows = _across(shape, row)
     is_gap = _uniform(shape, generator) < _densities(of_rows, shape[row] if shape else 1, generator)
     kind = _choices(of_rows, len(kinds) + 1, generator)
@@ -91,11 +92,6 @@ def _with_one(is_chosen: torch.Tensor, generator: torch.Generator) -> torch.Tens
     """Return what is chosen, and a secret one beside."""
     is_chosen.view(-1)[_drawn(is_chosen.numel(), generator)] = True
     return is_chosen
-
-
-def _row_axis(shape: torch.Size) -> int:
-    """Return the last dimension of more than one place."""
-    return next((axis for axis in reversed(range(len(shape))) if shape[axis] > 1), -1)
 
 
 def _across(shape: torch.Size, axis: int) -> list[int]:

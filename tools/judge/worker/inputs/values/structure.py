@@ -87,9 +87,9 @@ def are_distinct(tensor: torch.Tensor) -> bool:
     return tensor.numel() > 1 and torch.unique(tensor).numel() == tensor.numel()
 
 
-def row_axis(mask: torch.Tensor) -> int:
+def row_axis(tensor: torch.Tensor) -> int:
     """Return the last dimension of more than one place: a mask may end in ones, to be broadcast."""
-    return next((axis for axis in reversed(range(mask.dim())) if mask.shape[axis] > 1), -1)
+    return next((axis for axis in reversed(range(tensor.dim())) if tensor.shape[axis] > 1), -1)
 
 
 def are_permuted_rows(tensor: torch.Tensor) -> bool:
