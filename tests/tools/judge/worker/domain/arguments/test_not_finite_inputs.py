@@ -6,7 +6,9 @@ import pytest
 import torch
 from tests.tools.judge.worker.made import SOURCE, made
 
+from ridgeline.tools.judge.worker.domain.arguments import not_finite_inputs
 from ridgeline.tools.judge.worker.domain.arguments.asked_numbers import asks_for_not_finite
+from ridgeline.tools.judge.worker.domain.halving import UNTRIED
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import NOMINAL, NOT_FINITE, ONE_INFINITE, ONE_NAN, as_kind
 from ridgeline.tools.records.vocabulary import PrecisionClass
@@ -155,6 +157,30 @@ def test_kinds_that_the_reference_refuses_are_left_out_and_named() -> None:
     [x] = found.book.contents.of(NOT_FINITE)[0]
     assert bool(x.isnan().any()) and not bool(x.isinf().any())
     assert f"{NOT_FINITE} x (inf, -inf)" in found.domain.skipped and ONE_INFINITE not in found.domain.names
+
+
+def test_one_infinity_alone_comes_where_the_other_is_refused() -> None:
+    found = made("x", DRAW, "return torch.where(x == -torch.inf, 0.0, x)")
+    [x] = found.book.contents.of(NOT_FINITE)[0]
+    assert bool((x == -torch.inf).any()) and not bool((x.isnan() | (x == torch.inf)).any())
+    assert f"{NOT_FINITE} x (nan, inf)" in found.domain.skipped and ONE_INFINITE in found.domain.names
+
+
+def test_a_single_number_that_the_reference_refuses_is_named_and_does_not_come() -> None:
+    found = made("x", DRAW, "assert int(x.isnan().sum()) != 1", "return torch.where(x.isfinite(), x, 0.0)")
+    assert ONE_NAN in found.domain.skipped and ONE_NAN not in found.domain.names
+    assert {NOT_FINITE, ONE_INFINITE} <= set(found.domain.names)
+
+
+def test_what_is_refused_together_is_not_looked_at_alone_after_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(not_finite_inputs, "_LIMIT_S", -1.0)
+    found = made("x, y", f"{DRAW}, {DRAW}", SKIPPED_STEP)
+    reasons = {name: why for name, why in found.domain.skipped.items() if name.startswith(NOT_FINITE)}
+    assert NOT_FINITE not in found.domain.names and set(reasons.values()) == {UNTRIED} and len(reasons) == 2
+
+
+def test_what_cannot_be_seen_in_a_mode_asks_for_nothing() -> None:
+    assert not asks("assert not torch._C._len_torch_dispatch_stack()", "return x.isnan() * 1.0")
 
 
 def test_lines_of_nothing_else_come_only_where_they_have_a_value() -> None:

@@ -10,9 +10,11 @@ import torch
 from ridgeline.tools.judge.worker.inputs.arrangements.not_finite import (
     KINDS,
     long_axes,
+    may_be_not_finite,
     with_not_finite,
     with_one_not_finite,
 )
+from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 
 SHAPE = (96, 64)
 
@@ -44,6 +46,18 @@ def test_rows_have_few_and_many_of_each_kind_and_some_rows_and_no_line_none_else
 def test_whole_lines_come_along_the_dimension_that_takes_them_alone(seed: int, axis: int) -> None:
     is_gap = ~gaps(seed, axis, kinds=(math.nan,)).isfinite()
     assert 0 < int(is_gap.all(axis).sum()) <= 24 and not bool(is_gap.all(1 - axis).any())
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_whole_lines_beside_each_other_fill_no_line_of_another_dimension(seed: int) -> None:
+    [x] = with_not_finite((torch.zeros(16, 2),), generator(seed), kinds={0: KINDS}, wholly=[(0, 0)])
+    assert bool(x.isfinite().any(1).all())
+
+
+def test_inputs_in_order_and_of_whole_numbers_stay() -> None:
+    draws = [(torch.randn(SHAPE), torch.randn(SHAPE).sort(-1).values, torch.randint(9, SHAPE)) for _ in range(2)]
+    forms = [InputForm.of(first, second) for first, second in zip(*draws, strict=True)]
+    assert may_be_not_finite(draws[0], forms, (0, 1, 2)) == (0,)
 
 
 def test_whole_lines_need_others_beside_them() -> None:
