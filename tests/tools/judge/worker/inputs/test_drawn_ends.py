@@ -24,6 +24,9 @@ def ends(inputs: str, *names: str) -> dict[int, tuple[int, int]]:
         ("torch.empty(8, dtype=torch.int64).random_(3, 2**20)", (3, 2**20 - 1)),
         ("torch.empty(8, dtype=torch.int64).random_(2**20)", (0, 2**20 - 1)),
         ("torch.randint(2**20, (2, 64)).index_fill_(1, torch.arange(9), -100)", (0, 2**20 - 1)),
+        ("torch.randint(2**20, (2, 64)).masked_fill_(torch.arange(64) < 9, -100)", (0, 2**20 - 1)),
+        ("torch.randint(2**20, (2, 64)).index_put_((torch.tensor(1),), torch.tensor(-100))", (0, 2**20 - 1)),
+        ("(lambda x: [x, x[:, :9].fill_(-100)][0])(torch.randint(2**20, (2, 64)))", (0, 2**20 - 1)),
     ],
 )
 def test_what_torch_draws_has_its_range(inputs: str, expected: tuple[int, int]) -> None:

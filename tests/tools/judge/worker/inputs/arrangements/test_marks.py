@@ -35,6 +35,11 @@ def test_each_mark_comes_at_some_places_of_a_small_input_too() -> None:
         assert all(3 <= count <= 6 for count in counts)
 
 
+def test_marks_take_a_sixteenth_of_a_large_input() -> None:
+    placed = marks(written=(3, 31500)).placed(0, words(64, 64), RANGE, torch.Generator().manual_seed(1))
+    assert int(torch.isin(placed, torch.tensor((3, 31500, *RANGE))).sum()) == 64 * 64 // 16
+
+
 def test_no_mark_is_left_out_always_where_there_is_no_room_for_all() -> None:
     written = tuple(range(1, 11))
     met: set[int] = set()
@@ -96,9 +101,10 @@ def test_the_places_of_all_runs_are_dealt_out_at_once(monkeypatch: pytest.Monkey
     assert sorted(counts) == [100, 1024]
 
 
-def test_a_run_beyond_the_range_does_not_come() -> None:
+@pytest.mark.parametrize("run", [(5, 99999), (-5, 7)])
+def test_a_run_beyond_the_range_does_not_come(run: tuple[int, int]) -> None:
     given = words(64, 64)
-    beyond = marks((5, 99999)).with_runs(given, RANGE, torch.Generator().manual_seed(1))
+    beyond = marks(run).with_runs(given, RANGE, torch.Generator().manual_seed(1))
     assert torch.equal(beyond, given)
 
 

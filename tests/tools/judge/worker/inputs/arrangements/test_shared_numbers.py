@@ -185,6 +185,22 @@ def test_whole_rows_of_a_shorter_source_come_at_any_place_and_at_the_end_without
     assert int(at[0][:, -1].sum()) >= 1 and int((at[0][:, :-1].any(-1)).sum()) >= 4
 
 
+def test_no_phrase_takes_a_sentinels_place() -> None:
+    generator = torch.Generator().manual_seed(0)
+    a, b = torch.randint(2**30, (64, 12), generator=generator), torch.randint(2**30, (64, 256), generator=generator)
+    b[:, ::5] = -100
+    _, changed = with_shared_numbers((a, b), generator, sources={1: (0,)}, chosen=(1,))
+    assert torch.equal(changed == -100, b == -100) and bool((changed != b).any())
+
+
+def test_numbers_of_several_inputs_take_no_more_of_a_row_than_those_of_one() -> None:
+    generator = torch.Generator().manual_seed(0)
+    a, b, c, d = (torch.randint(2**40, (256, 64), generator=generator) for _ in range(4))
+    *_, changed = with_shared_numbers((a, b, c, d), generator, sources={3: (0, 1, 2)}, chosen=(3,))
+    shares = (changed != d).float().mean(-1)
+    assert 0.25 < float(shares.mean()) < 0.45 and float((shares > 0.6).float().mean()) < 0.15
+
+
 def test_of_two_of_one_range_the_longer_one_holds_the_others_numbers() -> None:
     for names in ("text, phrase", "phrase, text"):
         shapes = {"text": "(16, 256)", "phrase": "(16,)"}
