@@ -9,6 +9,7 @@ from typing import TypeGuard
 import torch
 
 _RANGE = torch.iinfo(torch.int64)
+_BITS = 64
 
 
 def numbers_written(source: str) -> list[int | float]:
@@ -17,34 +18,85 @@ def numbers_written(source: str) -> list[int | float]:
 
 
 def whole_numbers_written(source: str) -> torch.Tensor:
-    """Return those of them that are whole and fit 64 bits, each once, of shape (count,): a mark among words, say."""
-    whole = {number for number in numbers_written(source) if _is_whole(number)}
+    """Return those of them that are whole and fit 64 bits, each once, of shape (count,): a mark among words, say.
+
+    What is made of them by sums, products and powers counts as written: the last but five of so many words.
+    """
+    tree = ast.parse(source)
+    known = _named(tree)
+    made = {_whole(node, known) for node in ast.walk(tree) if isinstance(node, ast.BinOp)}
+    whole = {number for number in (*numbers_written(source), *made) if _is_whole(number)}
     return torch.tensor(sorted(whole), dtype=torch.int64)
 
 
 def whole_runs_written(source: str) -> list[tuple[int, ...]]:
     """Return the tuples and lists of two or more whole numbers, each once, in their order: a phrase that is looked for, say.
 
-    A name among them stands for the last whole number that is assigned to it, in the module before any function or class.
+    So are bytes, and text that is encoded. A name among the numbers stands for the last whole number that is assigned to it,
+    in the module before any function or class.
     """
     tree = ast.parse(source)
-    known = {
-        target.id: value
-        for node in (*ast.walk(tree), *tree.body)
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name) and (value := _whole(node.value, {})) is not None
-    }
-    listed = (node.elts for node in ast.walk(tree) if isinstance(node, ast.Tuple | ast.List))
-    runs = ([_whole(each, known) for each in elements] for elements in listed)
-    found = (tuple(n for n in run if n is not None) for run in runs if None not in run and len(run) > 1)
-    return list(dict.fromkeys(found))
+    known = _named(tree)
+    runs = [run for node in ast.walk(tree) if (run := _run_of(node, known)) is not None and len(run) > 1]
+    return list(dict.fromkeys(runs))
+
+
+def _named(tree: ast.Module) -> dict[str, int]:
+    """Return the whole numbers that names stand for."""
+    known: dict[str, int] = {}
+    for node in (*ast.walk(tree), *tree.body):
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        value = _whole(node.value, known)
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        known |= {each.id: value for each in targets if isinstance(each, ast.Name) and value is not None}
+    return known
+
+
+def _run_of(node: ast.AST, known: Mapping[str, int]) -> tuple[int, ...] | None:
+    """Return the whole numbers that an expression lists, None for any other."""
+    if isinstance(node, ast.Tuple | ast.List):
+        found = [_whole(each, known) for each in node.elts]
+        return None if None in found else tuple(number for number in found if number is not None)
+    match node:
+        case ast.Constant(value=bytes() as written):
+            return tuple(written)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as text), attr="encode")):
+            return tuple(text.encode())
+    return None
 
 
 def _whole(node: ast.expr, known: Mapping[str, int]) -> int | None:
-    """Return the whole number that an expression writes or names, None for any other."""
-    number = known.get(node.id) if isinstance(node, ast.Name) else _number(node)
+    """Return the whole number that an expression writes, names or makes of such ones, None for any other."""
+    number: float | None
+    match node:
+        case ast.BinOp():
+            number = _made(node, known)
+        case ast.Name():
+            number = known.get(node.id)
+        case _:
+            number = _number(node)
     return number if _is_whole(number) else None
+
+
+def _made(node: ast.BinOp, known: Mapping[str, int]) -> int | None:
+    left, right = _whole(node.left, known), _whole(node.right, known)
+    if left is None or right is None:
+        return None
+    match node.op:
+        case ast.Add():
+            return left + right
+        case ast.Sub():
+            return left - right
+        case ast.Mult():
+            return left * right
+        case ast.FloorDiv() if right:
+            return left // right
+        case ast.LShift() if 0 <= right < _BITS:
+            return left << right
+        case ast.Pow() if 0 <= right < _BITS:
+            return int(left**right)
+    return None
 
 
 def _is_whole(number: float | None) -> TypeGuard[int]:

@@ -6,6 +6,7 @@ from ridgeline.tools.judge.worker.inputs.written_numbers import (
     whole_runs_written,
 )
 
+SEP = (1 << 22) - 6
 SOURCE = "END = 128009\nLOW = -7\nrate = 0.5\nflag = True\nhuge = 10**30 + 99999999999999999999\nagain = END + 128009\n"
 
 
@@ -14,8 +15,19 @@ def test_every_number_is_found_but_bools_and_names() -> None:
 
 
 def test_whole_ones_of_64_bits_come_once() -> None:
-    assert whole_numbers_written(SOURCE).tolist() == [-7, 7, 10, 30, 128009]
+    assert whole_numbers_written(SOURCE).tolist() == [-7, 7, 10, 30, 128009, 256018]
     assert whole_numbers_written("x = 1.5").numel() == 0
+
+
+def test_what_is_made_of_whole_numbers_counts_as_written() -> None:
+    source = "WORDS = 1 << 22\nSEP = WORDS - 6\n\n\ndef f(x):\n    return x == SEP // 2 * 4 + y * 3, 2**300, 5 // 0, 1 << 99\n"
+    assert {1 << 22, (1 << 22) - 6, SEP // 2, SEP // 2 * 4} <= set(whole_numbers_written(source).tolist())
+    assert whole_runs_written("N = 6 * 7\nHEADER = (N + 1, 2**3)\nother = (N + M, 1)") == [(43, 8)]
+
+
+def test_bytes_and_encoded_text_are_runs() -> None:
+    source = "A = b'ERR'\nB = 'ok'.encode()\nC = 'no run'\nD = b'x'\nE = f(b'ERR').decode()\n"
+    assert whole_runs_written(source) == [tuple(b"ERR"), tuple(b"ok")]
 
 
 def test_tuples_and_lists_of_whole_numbers_are_runs_with_the_numbers_that_names_stand_for() -> None:
