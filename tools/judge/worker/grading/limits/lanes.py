@@ -49,7 +49,7 @@ class Lanes:
         """
         kept = [d for d in range(terms.dim()) if d not in dims]
         is_along = bool(kept) and kept[-1] == terms.dim() - 1 and terms.shape[-1] > 1
-        rows = (terms * self.scale).float().permute(*dims, *kept).reshape(math.prod(terms.shape[d] for d in dims), -1)
+        rows = self._scaled(terms).permute(*dims, *kept).reshape(math.prod(terms.shape[d] for d in dims), -1)
         lanes = self._for(len(rows), is_along=is_along)
         missing = -len(rows) % lanes
         if missing:
@@ -73,7 +73,7 @@ class Lanes:
             return None
         lanes = self._for(inner, is_along=columns > 1)
         missing = -inner % lanes
-        left = F.pad((first * self.scale).float(), (0, missing)).reshape(batch, rows, -1, lanes)
+        left = F.pad(self._scaled(first), (0, missing)).reshape(batch, rows, -1, lanes)
         right = F.pad(second.float(), (0, 0, 0, missing)).reshape(batch, -1, lanes, columns)
         left, right = left.permute(2, 3, 0, 1).contiguous(), right.permute(1, 2, 0, 3).contiguous()
         made = first.new_empty((batch, rows, columns), dtype=torch.float32)
@@ -94,7 +94,7 @@ class Lanes:
         PyTorch's own are in float64 on a CPU, numpy's are plain. A running sum has one lane, so that is four times as long as
         `LONGEST_LANE` at most: longer rows are pieces, to each of which the sum of those before it is added.
         """
-        rows = (terms * self.scale).float().movedim(dim, -1)
+        rows = self._scaled(terms).movedim(dim, -1)
         total = torch.zeros_like(rows[..., :1])
         pieces = []
         for piece in torch.split(rows, 4 * LONGEST_LANE, dim=-1):
@@ -102,6 +102,10 @@ class Lanes:
             total = sums[..., -1:]
             pieces.append(sums)
         return torch.cat(pieces, dim=-1).div_(self.scale).movedim(-1, dim)
+
+    def _scaled(self, terms: torch.Tensor) -> torch.Tensor:
+        """Return terms times the scale, in float32: in bf16 the products would be rounded once more."""
+        return (terms.to(torch.promote_types(terms.dtype, torch.float32)) * self.scale).float()
 
     def _for(self, terms: int, *, is_along: bool) -> int:
         least = min(PLAIN_LANES)

@@ -238,6 +238,17 @@ def test_a_plain_sum_adds_in_float32_by_its_lanes() -> None:
     assert not torch.equal(Lanes(8).sum(terms, [1]), Lanes(16).sum(terms, [1]))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_scale_takes_no_digit_of_numbers_of_16_bits(dtype: torch.dtype) -> None:
+    x, w = torch.rand(6, 96).to(dtype), torch.rand(96, 7).to(dtype)
+    plain = Lanes(8, 1.37)
+    found = plain.product(x[None], w[None])
+    assert found is not None
+    torch.testing.assert_close(found[0].double(), x.double() @ w.double(), rtol=1e-6, atol=0.0)
+    torch.testing.assert_close(plain.sum(x, [1]).double(), x.double().sum(-1), rtol=1e-6, atol=0.0)
+    torch.testing.assert_close(plain.running_sum(x, 1).double(), x.double().cumsum(-1), rtol=1e-6, atol=0.0)
+
+
 @pytest.mark.parametrize(
     "body",
     [
