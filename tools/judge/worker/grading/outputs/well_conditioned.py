@@ -21,6 +21,7 @@ from ridgeline.tools.records.precision import (
     BEYOND_SUMS,
     FEWEST_CONDITIONED,
     LAST_BITS_REACH,
+    NEAR_LIMIT,
     WELL_CONDITIONED_SHARE,
     part_gate,
 )
@@ -88,11 +89,11 @@ class WellConditioned:
             precision: the class whose limit it is.
             condition: the whole output's condition number where that counts, else 1.
             lost_another_way: gives what each way of plain sums loses there, then PyTorch beside the case, None after the last;
-                asked while the limit does not hold.
+                asked while the error is beyond half of the limit.
         """
         figure, most, way = self.error(output), self.own, 0
         limit = part_gate(precision, most, condition)
-        while limit < figure <= BEYOND_SUMS * limit and (lost := lost_another_way(way)) is not None:
+        while NEAR_LIMIT * limit < figure <= BEYOND_SUMS * limit and (lost := lost_another_way(way)) is not None:
             most, way = max(most, lost), way + 1
             limit = part_gate(precision, most, condition)
         return LimitUse(measure=Measure.WELL_CONDITIONED, figure=figure, limit=limit)

@@ -157,3 +157,19 @@ def test_what_is_no_number_in_an_honest_output_is_not_of_the_part() -> None:
     lost[::64] = float("nan")
     part = well_conditioned(expect(want), [moved(lost)])
     assert part is not None and not bool(part.chosen[::64].any()) and math.isfinite(part.own)
+
+
+def test_other_ways_are_asked_while_the_error_is_beyond_half_of_the_limit() -> None:
+    want = torch.randn(1024, dtype=torch.float64)
+    part = well_conditioned(expect(want), [moved(want + 1e-6)])
+    assert part is not None
+    output = want + 15e-6  # beside a limit of 16 times what the honest one is off
+    lost = [part.own, 4 * part.own, 100 * part.own]
+    asked: list[int] = []
+
+    def lost_another_way(way: int) -> float:
+        asked.append(way)
+        return lost[way]
+
+    use = part.use(output, FP32, 1.0, lost_another_way)
+    assert asked == [0, 1] and use.factor == pytest.approx(15 / 64, rel=1e-3)
