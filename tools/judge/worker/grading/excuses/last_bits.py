@@ -52,6 +52,9 @@ _JUMPS = frozenset(
 )
 """Operations of floating numbers that jump; those whose results are of another type are told by that."""
 
+_SUMS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution", "sum", "mean"})
+"""Operations that add in float32 and round the sum, where their numbers are of 16 bits: last bits of it decide."""
+
 
 def excused(
     reference: Reference, case: Case, index: int, outputs: Tensors, *, is_far: bool = False
@@ -236,8 +239,27 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
         if any(returned.alias_info is not None for returned in func._schema.returns):
             return result
         self._count += 1
+        if (sums := self._other_sums(func, (args, kwargs or {}), result)) is not None:
+            return sums
         rounded = _pytree.tree_map(self._rounded, result)
         return self._with_means(func, args, rounded) if isinstance(rounded, torch.Tensor) else rounded
+
+    def _other_sums(self, func: Any, given: Any, result: Any) -> torch.Tensor | None:
+        """Return what sums of numbers of 16 bits are with other last bits, before they are rounded to these; None of others."""
+        if operation_name(func) not in _SUMS or not _is_narrow(result):
+            return None
+        if not all(_is_narrow(t) for t in tensors_in(given) if t.is_floating_point()):
+            return None
+        (args, kwargs), (sizes, others) = (
+            _pytree.tree_map_only(torch.Tensor, as_, given) for as_ in (_wide, _sizes_of)
+        )
+        exact, terms = func(*args, **kwargs), func(*sizes, **others)
+        if exact.dtype is not torch.float64:
+            return None
+        reach = torch.maximum(LAST_BITS * exact.abs(), 2 * SUM_ERROR[PrecisionClass.FP32] * terms.abs())
+        shares = shares_of(exact, self._rng_seed, self._count).mul_(2).sub_(1)
+        moved_sums = torch.where(exact.float().double() == exact, exact, exact + reach * shares)
+        return moved_sums.to(result.dtype)
 
     def _with_means(self, func: Any, args: Sequence[Any], result: torch.Tensor) -> torch.Tensor:
         """Return a result, moved by last bits wherever it is the mean of numbers that are all alike."""
@@ -285,6 +307,18 @@ class LastBits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
         rounded = changed.float().double()
         is_number = torch.isfinite(rounded) & (rounded != 0)  # float64 goes further at both ends
         return torch.where(held == values, values, torch.where(is_number, rounded, changed)).to(made.dtype)
+
+
+def _is_narrow(made: Any) -> bool:
+    return isinstance(made, torch.Tensor) and made.dtype in (torch.bfloat16, torch.float16)
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def _sizes_of(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.double().abs_() if tensor.is_floating_point() else tensor
 
 
 def _are_alike(operand: torch.Tensor, dims: Sequence[int] | None, *, is_kept: bool) -> torch.Tensor:

@@ -273,3 +273,22 @@ def test_few_numbers_may_be_far_off_where_last_bits_decide_on_them_and_others_ma
     judged = Judged("a, b, c", f"*{HITS}", "return torch.where(a * b > c, 1e4, a)", secret=secret)
     assert judged.passes(NOMINAL[0], hits(1)) and judged.passes(NOMINAL[0], hits(-1))
     assert not judged.passes(NOMINAL[0], hits(0, share=0.99)) and not judged.passes(NOMINAL[0], hits(2.0**18))
+
+
+def sums_off_by(share: float) -> Callable[..., torch.Tensor]:
+    """Return a residual block whose products of bf16 numbers are off by this share of all terms before they are rounded."""
+
+    def kernel(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        a, b = x.bfloat16().double(), w.bfloat16().double()
+        signs = torch.where(shares_of(a @ b, 5, 5) < 0.5, -1.0, 1.0)
+        return x + (a @ b + share * signs * (a.abs() @ b.abs())).bfloat16().float()
+
+    return kernel
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_sums_of_16_bits_within_a_reference_may_be_rounded_to_either_side(secret: bytes) -> None:
+    body = "return x + (x.bfloat16() @ w.bfloat16()).float()"
+    judged = Judged("x, w", "torch.randn(64, 64), torch.randn(64, 64) / 8", body, secret=secret)
+    assert judged.refused_in(sums_off_by(2.0**-23)) == []
+    assert set(NOMINAL) <= set(judged.refused_in(sums_off_by(2.0**-13), NOMINAL))
