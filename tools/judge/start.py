@@ -1,4 +1,4 @@
-"""How the judge's process is started: its command and its environment (no torch here)."""
+"""The start of the judge's process: its command and its environment (no torch here)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pages of a stopped runner's memory are there (no torch here).
+"""The pages of a stopped runner's memory: which of them are there (no torch here).
 
 Fresh memory that nobody has touched reads as zeros and is not there: whoever reads it first waits for it, outside of the clock.
 """

@@ -1,4 +1,4 @@
-"""How inputs are arranged in the trials of ARRANGED, as the secret source and the case book know it."""
+"""The arrangements of inputs in the trials of ARRANGED, as the secret source and the case book know them."""
 
 from __future__ import annotations
 
