@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ridgeline.checkpoints.steering import mechanism_of
 from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, TriedIdea
 from ridgeline.graph.offline.composer import Composer, Composition, composition_of, merge, ordered, structures_of
 from ridgeline.graph.offline.wording import composition_line, name_together, named_structures
@@ -28,14 +29,16 @@ class _Proposal:
     second: Elite | None = None
     gain: float = 1.0  # over the best kernel; proposals are ranked by it
     over_parent: float = 1.0  # over the parent, else over the plain composition; the idea's predicted gain
-    words: str = ""  # of the user's idea that it comes from
 
 
 def propose_ideas(composer: Composer, request: IdeationRequest) -> list[IdeaDraft]:
-    """Return at most `request.count` ideas, none of a composition that was tried; fewer when all were."""
+    """Return at most `request.count` ideas, fewer where no composition is left.
+
+    None has a composition that was tried, or that one of the user's ideas leads to: those are tried before these.
+    """
     history = _History(composer, request)
     found: list[IdeaDraft] = []
-    for proposal in itertools.chain(history.from_user(), history.ranked()):
+    for proposal in history.ranked():
         if len(found) == request.count:
             break
         draft = _draft(composer, proposal)
@@ -64,6 +67,7 @@ class _History:
         self.seen = {self._tried_composition(t) for t in request.tried}
         self.seen |= {c for e in self.elites if (c := structures_of(e.source)) is not None}
         self.gains = self._observed_gains()
+        self.seen |= set(self._of_user())
 
     def _tried_composition(self, tried: TriedIdea) -> Composition:
         own = tried.composition
@@ -100,12 +104,16 @@ class _History:
     def _is_promising(self, structure: str) -> bool:
         return self.gains.get(structure, 1.0) >= DISAPPOINTING
 
-    def from_user(self) -> Iterator[_Proposal]:
-        """Yield a proposal on the best kernel for each of the user's ideas that names a structure."""
+    def _of_user(self) -> Iterator[Composition]:
+        """Yield what was composed for the user's ideas, and what is composed this round, which starts from the first elite."""
+        first_id = self.request.elites[0].candidate_id if self.elites else None
+        parents = {tried.mechanism: tried.parent_id for tried in self.request.tried}
         for words in self.request.user_ideas:
-            added = named_structures(self.composer, words) & frozenset(self.usable)
-            if added:
-                yield self._extend(self._best(), added, words=words)
+            parent_id = parents.get(mechanism_of(words), first_id)
+            start = self.sources.get(parent_id) if parent_id else self.composer.base()
+            named = named_structures(self.composer, words) & frozenset(self.usable)
+            if named and start is not None:
+                yield merge(self.composer, start, named)
 
     def ranked(self) -> list[_Proposal]:
         """Return compositions of promising structures, the largest gain first; the rng seed breaks ties."""
@@ -143,9 +151,7 @@ class _History:
     def _start(self, parent: Elite | None) -> Composition:
         return self.sources[parent.candidate_id] if parent else self.composer.base()
 
-    def _extend(
-        self, parent: Elite | None, added: Composition, *, second: Elite | None = None, words: str = ""
-    ) -> _Proposal:
+    def _extend(self, parent: Elite | None, added: Composition, *, second: Elite | None = None) -> _Proposal:
         start = self._start(parent)
         composition = merge(self.composer, start, added)
         new = composition - start
@@ -159,7 +165,6 @@ class _History:
             second=second,
             gain=scale * gain,
             over_parent=gain,
-            words=words,
         )
 
 
@@ -187,5 +192,4 @@ def _title(composer: Composer, proposal: _Proposal, added: list[str]) -> str:
     title += f", with {name_together(composer, added[1:])}" if added[1:] else ""
     kept = proposal.composition - proposal.added
     title += f" (on {name_together(composer, kept)})" if kept else ""
-    title = f"{proposal.words}: {title}" if proposal.words else title
     return title if len(title) <= MAX_TITLE else title[: MAX_TITLE - 1] + "…"

@@ -39,10 +39,16 @@ def user_draft(text: str, parent_id: str | None = None) -> IdeaDraft:
 
 
 def user_drafts(texts: Sequence[str], tried: Sequence[Idea], count: int, elites: Sequence[Elite]) -> list[IdeaDraft]:
-    """Return at most `count` of the user's ideas that were not tried yet, in the user's order, from the best kernel."""
+    """Return at most `count` of the user's ideas that were not tried yet, in the user's order, from the best kernel.
+
+    One that the problem's file states and that was told once more is one idea.
+    """
     done = {idea.mechanism for idea in tried}
     parent_id = elites[0].candidate_id if elites else None
-    fresh = [text for text in texts if mechanism_of(text) not in done]
+    stated: dict[str, str] = {}
+    for text in texts:
+        stated.setdefault(mechanism_of(text), text)
+    fresh = [text for mechanism, text in stated.items() if mechanism not in done]
     return [user_draft(text, parent_id) for text in fresh[:count]]
 
 

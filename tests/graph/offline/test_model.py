@@ -125,9 +125,15 @@ def test_search_space_ends(quickstart):
     assert 20 < len(history) == len({t.composition for t in history})
 
 
-def test_users_idea_comes_first(quickstart):
-    ideas = propose(quickstart, user_ideas=("paint it blue", "prefetch the row that comes next"))
-    assert Structure.PREFETCH in ideas[0].composition and "prefetch the row" in ideas[0].title
+def test_what_an_idea_of_the_users_leads_to_is_not_proposed_beside_it_or_after_it(quickstart):
+    words, composed = "prefetch the row that comes next", (Structure.KEEP, Structure.PREFETCH)
+    (own,) = (idea for idea in propose(quickstart, count=20) if set(idea.composition) == set(composed))
+    stated = own.model_copy(update={"title": words, "mechanism": words, "composition": None})
+    assert structures_of(write(quickstart, stated).source) == set(composed)
+    beside = propose(quickstart, count=20, user_ideas=("paint it blue", words))
+    after = propose(quickstart, round=2, count=20, user_ideas=(words,), tried=(tried(0, stated, 0.99),))
+    assert own.composition not in [idea.composition for idea in (*beside, *after)]
+    assert any(Structure.PREFETCH in idea.composition for idea in after)
 
 
 def test_written_source_has_the_idea_and_its_parents_structures(quickstart, after_a_round):

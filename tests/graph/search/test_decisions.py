@@ -106,3 +106,8 @@ def test_user_ideas_become_drafts_with_a_likely_category() -> None:
     assert drafts[0].category is Category.LATENCY_HIDING
     assert drafts[1].mechanism.endswith("short")
     assert {d.parent_id for d in drafts} == {"seed-naive"}
+
+
+def test_an_idea_of_the_file_that_was_told_once_more_is_one_idea() -> None:
+    drafts = user_drafts(["tile it", "prefetch the next row", " tile it\n"], (), 5, ())
+    assert [draft.title for draft in drafts] == ["tile it", "prefetch the next row"]
