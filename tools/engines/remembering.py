@@ -4,13 +4,17 @@ Remembered under the key of its task: a verdict, a timing, a profile, a comparis
 description of its reference, PyTorch's times, and those times as its certificate measured them. A build is
 always asked of the engine, since the compiler's cache alone knows whether the toolchain changed, and is stored for its
 log. Not remembered: the description of another reference, such as the search's at other shapes.
+
+A task whose like is under way waits for its result: two branches that wrote one source share one measurement.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from ridgeline.tools.engine import (
     CandidateTask,
@@ -50,6 +54,7 @@ class RememberingEngine:
         self._engine = engine
         self._target = target
         self._modes: defaultdict[Purpose, set[ReferenceMode]] = defaultdict(set)  # measured in this session
+        self._under_way: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()  # by table and key
         self.store = store
 
     async def submit(self, task: Task[R]) -> R:
@@ -68,12 +73,8 @@ class RememberingEngine:
         place = _place(task)
         if place is None:
             return await self._engine.submit(task)
-        stored = await run_whole(self.store.find, place.table, place.key)
-        if stored is not None:
-            return task.read_result(dict(stored))
-        result = await self._engine.submit(task)
-        await run_whole(self.store.save, place.table, place.key, place.candidate_id, cast("Record", result))
-        return result
+        async with self._under_way.setdefault((place.table, place.key), asyncio.Lock()):
+            return await self._measure(task, place)
 
     async def find(self, kind: type[FoundT], key: str) -> FoundT | None:
         """Return the stored verdict, timing or profile of this key, or None.
@@ -92,6 +93,14 @@ class RememberingEngine:
     async def aclose(self) -> None:
         """Close the engine that measures."""
         await self._engine.aclose()
+
+    async def _measure(self, task: Task[R], place: _Place) -> R:
+        stored = await run_whole(self.store.find, place.table, place.key)
+        if stored is not None:
+            return task.read_result(dict(stored))
+        result = await self._engine.submit(task)
+        await run_whole(self.store.save, place.table, place.key, place.candidate_id, cast("Record", result))
+        return result
 
     async def _describe(self, task: DescribeTask) -> Description:
         known = await run_whole(self.store.description)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,6 +116,39 @@ async def test_new_measurement_is_stored_under_its_key_before_it_is_returned(
     measured = await RememberingEngine(MemoryEngine(), archive).submit(task)
     assert archive.records(table) == [(key, measured.to_json())]
     assert await RememberingEngine(Refusing(), archive).submit(task) == measured
+
+
+class Slow(MemoryEngine):
+    """An engine that fails or is cancelled where `first` says so, and lets others ask meanwhile."""
+
+    def __init__(self, first: BaseException | None = None) -> None:
+        super().__init__()
+        self.first = first
+
+    async def submit(self, task: Task[Any]) -> Any:
+        await asyncio.sleep(0.05)
+        if error := self.first:
+            self.first = None
+            raise error
+        return await super().submit(task)
+
+
+@pytest.mark.parametrize("task", [verify(), benchmark()], ids=["verify", "benchmark"])
+async def test_of_one_source_in_two_branches_at_the_same_time_one_is_measured(archive: Archive, task: Any) -> None:
+    slow = Slow()
+    engine = RememberingEngine(slow, archive)
+    twin = dataclasses.replace(task, candidate=dataclasses.replace(KERNEL, id="r1i1v0a0"))
+    first, second = await asyncio.gather(engine.submit(task), engine.submit(twin))
+    assert first == second and slow.counts.total() == 1
+
+
+@pytest.mark.parametrize("error", [EngineError("the machine failed"), asyncio.CancelledError()])
+async def test_a_task_that_waits_for_its_like_is_measured_where_that_fails(
+    archive: Archive, error: BaseException
+) -> None:
+    engine = RememberingEngine(Slow(error), archive)
+    lost, measured = await asyncio.gather(engine.submit(verify()), engine.submit(verify()), return_exceptions=True)
+    assert isinstance(lost, type(error)) and isinstance(measured, Verdict)
 
 
 async def test_comparison_is_made_again_by_another_judge_and_on_another_build(
