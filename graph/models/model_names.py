@@ -61,6 +61,15 @@ def check_name(name: str) -> None:
         read_name(name)
 
 
+def is_name(name: str) -> bool:
+    """Say whether a name means a model that Ridgeline makes; another is a program's own."""
+    try:
+        check_name(name)
+    except ModelError:
+        return False
+    return True
+
+
 def read_name(name: str) -> tuple[str, str, str]:
     """Return the provider, its model and the address ("": the provider's own) of a name that needs a key.
 

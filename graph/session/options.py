@@ -32,7 +32,7 @@ from ridgeline.graph.session.beginning import Beginning, FromProblem, FromRecord
 from ridgeline.graph.session.machine import check_machine
 from ridgeline.graph.session.problem import ProblemName, changed_calls, find_problem
 from ridgeline.graph.session.replaying import AskedReplay, Replay, read_replay, resumed_replay
-from ridgeline.graph.session.resume import check_same
+from ridgeline.graph.session.resume import check_same, naming_own_models
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.model_calls import CallSettings
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, shipped_problems
@@ -117,7 +117,9 @@ class SearchRequest:
             stated = beginning.limits()
             budget = _budget(self.budget, begun.budget or stated)
         if models is None:
-            models = beginning.models(named, budget, RetryPolicy.of(changed_calls(problem, self.model_calls)))
+            policy = RetryPolicy.of(changed_calls(problem, self.model_calls))
+            with naming_own_models(run_dir, () if self.models or replay else begun.models or ()):
+                models = beginning.models(named, budget, policy)
         device = begun.device_name or beginning.device(self.device)
         target, away = beginning.target(device, begun.device if self.park and is_local else None)
         search = ResolvedSearch(

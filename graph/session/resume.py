@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.checkpoints.history.progress import failed_kernels
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.certificate.validity import forget_winner, is_to_be_given_again
+from ridgeline.graph.models.model_names import is_name
 from ridgeline.graph.search.ideas.memory import unwritten_branches
 from ridgeline.graph.search.ranking.elites import read_standings
 from ridgeline.graph.search.rounds.stop_rules import first_stop
 from ridgeline.graph.state import Route, SearchState, outcome_of
-from ridgeline.tools.errors import RunError
+from ridgeline.tools.errors import ModelError, RunError
 from ridgeline.tools.machine.threads import run_whole
 from ridgeline.tools.records.vocabulary import RunState, SearchOutcome
 from ridgeline.tools.wording import counted, option
@@ -53,6 +55,22 @@ def check_same(run_dir: Path, begun: RunRecord, target: Target) -> None:
         was, now = problem.get(name), getattr(target, name)
         if was != now:
             raise RunError(f"{run_dir}: begun with {name} {was}, the problem now says {now}; set it back or start anew")
+
+
+@contextlib.contextmanager
+def naming_own_models(run_dir: Path, names: Iterable[str]) -> Iterator[None]:
+    """Tell where a run is resumed of which the block cannot make a model, since a program gave it one of its own."""
+    try:
+        yield
+    except ModelError:
+        own = next((name for name in names if not is_name(name)), None)
+        if own is None:
+            raise
+        raise ModelError(
+            f"{run_dir}: begun by a program with a model of its own, {own!r}; resume it there: "
+            f"run_search(SearchOptions(resume=True, run_dir={str(run_dir)!r}), models=[…]), or name another model: "
+            f"{option('model', 'openai:o3')}"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

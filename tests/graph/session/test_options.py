@@ -80,8 +80,12 @@ async def test_a_resumed_search_keeps_what_it_began_with_and_takes_models_and_li
     assert search.problem.name == "toy", "the run says which problem it searched"
     assert (search.device, search.rng_seed, search.settings.ideas) == ("cpu", 4, 2)
     assert (search.budget.usd, search.budget.tokens) == (9, 1000)
-    with pytest.raises(ModelError, match="scripted"):
-        asked.resolve()  # the models of the run itself, of which there is no such provider
+    with pytest.raises(
+        ModelError, match=r"runs/begun: begun by a program with a model of its own, 'scripted'; resume it"
+    ):
+        asked.resolve(is_local=False)  # the models of the run itself, of which there is no such provider
+    named = SearchRequest(run_dir=begun.run_dir, resume=True, models=("offline",)).resolve(is_local=False)
+    assert named.model_names == ("offline",)
 
 
 async def test_a_resumed_search_without_a_folder_is_the_newest_unfinished_one_of_its_problem(tmp_path: Path) -> None:
