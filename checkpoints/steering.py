@@ -1,7 +1,7 @@
 """A user's words to a search that has begun: ideas, seed kernels, to stop. Another process writes them, the search reads them.
 
 Ideas and seeds stay: a search finds out by its own ideas and candidates which of them it took up, so a search that is
-killed between the two takes each up once. A stop is gone once it is obeyed.
+killed between the two takes each up once. A stop is gone once the search has ended, by it or otherwise.
 """
 
 from __future__ import annotations

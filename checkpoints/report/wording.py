@@ -168,6 +168,8 @@ def why_uncertified(
         return "its certificate is not done yet"
     if state == RunState.RUNNING:
         return "the search goes on; kernels are certified when its rounds are over"
+    if state == RunState.WAITING:
+        return "the search waits; kernels are certified when its rounds are over"
     if state in RESUMABLE:
         return "the search ended before it was certified"
     return "no kernel was certified as faster than eager PyTorch"

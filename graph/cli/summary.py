@@ -185,14 +185,18 @@ def refused_lines(refused: Mapping[str, str], run_dir: Path) -> list[str]:
     ]
 
 
-def round_lines(rounds: Sequence[dict[str, Any]]) -> list[str]:
-    """Return one line for each round, its best kernel, and the rule by which that is the best."""
+def round_lines(rounds: Sequence[dict[str, Any]], *, goes_on: bool = False) -> list[str]:
+    """Return one line for each round, its best kernel, and the rule by which that is the best.
+
+    `goes_on`: the last round is not over.
+    """
     lines = []
     for entry in rounds:
+        yet = " yet" if goes_on and entry is rounds[-1] else ""
         speedup = entry.get("best_speedup")
         figure = ratio_words(speedup, entry.get("best_speedup_ci95"), unit="eager") if speedup else ""
         none = "no correct kernel" if entry.get("judged", 1) or entry.get("tuned") else "no kernel was judged"
-        best = f"best {figure}: {entry.get('best_id')}" if speedup else none
+        best = f"best {figure}: {entry.get('best_id')}" if speedup else f"{none}{yet}"
         lines.append(f"  round {entry['round']}: {best}")
     return [*lines, f"  {RANKING}", f"  {COMPARED}"] if any(entry.get("best_speedup") for entry in rounds) else lines
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.runs.folders import begun_record, is_locked
-from ridgeline.checkpoints.steering import Steer, Steering
+from ridgeline.checkpoints.steering import Steer, Steering, SteerKind
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.tools.errors import RunError, StorageError
@@ -50,7 +50,10 @@ def ask_to_stop(run: Path) -> Steer:
 
 @contextlib.asynccontextmanager
 async def obeying_stop(archive: Archive, control: RunControl, *, since: str, on_event: OnEvent) -> AsyncIterator[None]:
-    """Ask `control` to drain once a stop is stored, while the block runs; a stop from before `since` met another session."""
+    """Ask `control` to drain once a stop is stored, while the block runs; a stop from before `since` met another session.
+
+    A stop stays stored until the block ends, so that others see that the search was told.
+    """
     await run_whole(Steering(archive).take_stop, before=since)
     watching = asyncio.create_task(_watch(Steering(archive), control, on_event))
     try:
@@ -58,13 +61,16 @@ async def obeying_stop(archive: Archive, control: RunControl, *, since: str, on_
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
+        if control.drain_requested:
+            with contextlib.suppress(StorageError):  # the next session drops it, which came before that
+                await run_whole(Steering(archive).take_stop)
 
 
 async def _watch(steering: Steering, control: RunControl, on_event: OnEvent) -> None:
     said = ""
     while True:
         try:
-            if await run_whole(steering.take_stop):
+            if await run_whole(steering.told, SteerKind.STOP):
                 break
         except StorageError as error:  # another process holds the archive, or a disk is full: the next look may do
             if str(error) != said:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,14 +27,13 @@ from ridgeline.checkpoints.report.wording import (
     IDEAS_GAIN,
     OVER_BEST,
     author_words,
-    ending,
     figure_words,
-    replay_words,
     stage_words,
 )
 from ridgeline.checkpoints.result import BestKernel, show_run
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import INTERRUPTED, begun, find_run, matching_runs, run_folders, state_now
+from ridgeline.checkpoints.runs.folders import begun, find_run, matching_runs, run_folders, state_now
+from ridgeline.checkpoints.steering import Steering, SteerKind
 from ridgeline.checkpoints.storage.database_kind import Kind, kind_of
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.stored_certificate import StoredCertificate, certifies, failures_of
@@ -44,20 +42,13 @@ from ridgeline.graph.cli.failed_given import failed_given
 from ridgeline.graph.cli.listed_runs import print_runs
 from ridgeline.graph.cli.merged_searches import is_merged, list_searches
 from ridgeline.graph.cli.profile_lines import origin_words, profile_lines, stored_profile
-from ridgeline.graph.cli.summary import (
-    device_name,
-    refused_lines,
-    resume_lines,
-    round_lines,
-    waiting_words,
-    winner_lines,
-)
+from ridgeline.graph.cli.run_state import state_lines
+from ridgeline.graph.cli.summary import refused_lines, resume_lines, round_lines, winner_lines
 from ridgeline.graph.search.ideas.not_taken_up import not_taken_up
 from ridgeline.graph.session.options import RUNS
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.records.baselines import Baseline, Floor
-from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Profile
 from ridgeline.tools.records.vocabulary import RunState
@@ -97,18 +88,19 @@ def execute(args: argparse.Namespace) -> int:
         without_use = [*failed_given(archive), *not_taken_up(archive)]
         without_verdict = len(unjudged(archive))
         refused = Journal(archive).refused()
+        is_told_to_stop = bool(Steering(archive).told(SteerKind.STOP))
     state = state_now(run, record)
     if args.json:
         sys.stdout.write(json.dumps(shown | {"state": state}, indent=2) + "\n")
         return 0
     told = f"the newest of the {len(matches)} runs called {args.run}…; ridgeline show lists all"
     _print_lines(console, [told] if len(matches) > 1 else [])
-    lines = _state_lines(shown, run, record, state, without_verdict=without_verdict)
+    lines = state_lines(shown, run, record, state, without_verdict=without_verdict, is_told_to_stop=is_told_to_stop)
     _print_lines(console, [*lines, *refused_lines(refused, run)])
     is_running = state == RunState.RUNNING
     _print_winner(console, shown, run, certificate, why, is_running=is_running)
     _print_baselines(console, shown, baselines.floor if baselines else None, of_best.baselines if of_best else ())
-    _print_lines(console, round_lines(shown["rounds"]))
+    _print_lines(console, round_lines(shown["rounds"], goes_on=is_running and not record.stop_reason))
     _print_ideas(console, shown, is_running=is_running)
     _print_lines(console, without_use)
     _print_lineage(console, shown["lineage"])
@@ -194,37 +186,6 @@ def _serve(console: Console, args: argparse.Namespace) -> int:
         raise InputError(f"{run}: a file; --web takes a run's folder")
     serve_run(run, args.port or 0, lambda line: console.print(line, markup=False, soft_wrap=True))
     return 0
-
-
-def _state_lines(shown: dict[str, Any], run: Path, record: RunRecord, state: str, *, without_verdict: int) -> list[str]:
-    """Return what kind of search it is, how far it has come and whom it waits for."""
-    lines = [f"{shown['problem']} ({shown['run']}): {ending(state, record.stop_reason)}"]
-    if record.ended_by and state != RunState.RUNNING:
-        what = "ended by" if state == INTERRUPTED else "its latest session failed"
-        lines.append(f"{what}: {printable(record.ended_by)}")
-    if state == RunState.RUNNING and record.exported_at is None:
-        lines.append(
-            f"it takes an idea or a kernel of yours meanwhile, and can be stopped, resumably: {_steering(run)}"
-        )
-    if shown["without"]:
-        lines.append(f"without {', '.join(shown['without'])}")
-    if words := replay_words(shown["replay"]):
-        lines.append(words)
-    calls = shown["cost"]["model_calls"]
-    if state == RunState.WAITING or calls["waiting"]:
-        where = "mailbox" if calls["waiting"] > calls["batched"] else "batch" if calls["batched"] else "parked"
-        kernels = without_verdict if state == RunState.WAITING else 0
-        words = waiting_words(
-            calls["waiting"], run, batched=calls["batched"], unjudged=kernels, device=device_name(shown)
-        )
-        lines.append(f"{where}: {words}")
-    return lines
-
-
-def _steering(run: Path) -> str:
-    """Return the commands that speak to a search that runs."""
-    name = shlex.quote(str(run))
-    return f'ridgeline idea {name} "…", ridgeline seed {name} FILE, ridgeline stop {name}'
 
 
 def _print_profile(console: Console, profile: Profile, above: list[str], args: argparse.Namespace) -> int:
@@ -339,7 +300,7 @@ def _print_cost(console: Console, cost: dict[str, Any], *, is_offline: bool, is_
     on_gpu = f" and {cost['gpu_seconds']:.0f} s on the GPU" if cost["gpu_seconds"] else ""
     console.print(
         f"cost: {asked}; judging took {cost['cpu_seconds']:.0f} s on the CPU{on_gpu}; "
-        f"{cost['wall_s'] or 0:.0f} s in {'the rounds that are over' if is_running else 'all'}",
+        f"{cost['wall_s'] or 0:.0f} s in {'rounds and sessions that are over' if is_running else 'all'}",
         markup=False,
         soft_wrap=True,
     )

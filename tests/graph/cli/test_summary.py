@@ -227,6 +227,7 @@ def test_end_says_each_round_s_best_with_its_interval_and_the_rule(tmp_path: Pat
 def test_round_says_whether_no_kernel_was_right_or_none_was_judged() -> None:
     rounds = [{"round": 1, "judged": 2, "tuned": 0}, {"round": 2, "judged": 0, "tuned": 0}]
     assert round_lines(rounds) == ["  round 1: no correct kernel", "  round 2: no kernel was judged"]
+    assert round_lines(rounds, goes_on=True) == ["  round 1: no correct kernel", "  round 2: no kernel was judged yet"]
 
 
 @pytest.mark.parametrize(

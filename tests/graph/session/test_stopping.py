@@ -14,7 +14,7 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.steering import Steering
+from ridgeline.checkpoints.steering import Steer, Steering, SteerKind
 from ridgeline.graph.search.events import ignore
 from ridgeline.graph.session import stopping
 from ridgeline.graph.session.options import SearchRequest
@@ -27,26 +27,28 @@ from ridgeline.tools.records.vocabulary import Status
 async def test_a_stop_is_obeyed_although_the_archive_could_not_be_looked_into_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks, take = 0, Steering.take_stop
+    refusals, told = 2, Steering.told
 
-    def refused_at_first(steering: Steering, **given: Any) -> bool:
-        nonlocal looks
-        looks += 1
-        if looks in (2, 3):  # the first look is for stops that were meant for an earlier session
-            raise StorageError("database is locked")
-        return take(steering, **given)
+    def refused_at_first(steering: Steering, *given: Any, **more: Any) -> list[Steer]:
+        nonlocal refusals
+        if not refusals:
+            return told(steering, *given, **more)
+        refusals -= 1
+        raise StorageError("database is locked")
 
-    monkeypatch.setattr(Steering, "take_stop", refused_at_first)
     monkeypatch.setattr(stopping, "LOOK_EVERY_S", 0.01)
     control = RunControl()
     with Archive.open(tmp_path / "archive.sqlite") as archive:
         async with stopping.obeying_stop(archive, control, since=stopping.now_in_utc(), on_event=ignore):
             Steering(archive).add_stop()
+            monkeypatch.setattr(Steering, "told", refused_at_first)
             for _ in range(500):
                 if control.drain_requested:
                     break
                 await asyncio.sleep(0.01)
-    assert control.drain_requested and looks == 4
+            assert control.drain_requested and not refusals
+            assert Steering(archive).told(SteerKind.STOP), "others see that the search was told"
+        assert not Steering(archive).told(SteerKind.STOP)
 
 
 class _OneThatTakesLong(MemoryEngine):

@@ -71,6 +71,13 @@ async def test_show_of_a_search_that_certifies_does_not_say_that_its_rounds_go_o
         search.archive.save_run(RunRecord(stop_reason=""))
         text = shown(search, capsys, monkeypatch, 80)
         assert "not certified: the search goes on; kernels are certified when its rounds are over" in text
+        assert "s in rounds and sessions that are over" in text and "can be stopped" in text
+        Steering(search.archive).add_stop()
+        text = shown(search, capsys, monkeypatch, 80)
+        assert "it was told to stop, and ends after the steps in flight" in text and "can be stopped" not in text
+    search.archive.save_run(RunRecord(state=RunState.WAITING))
+    text = shown(search, capsys, monkeypatch, 80)
+    assert "not certified: the search waits; kernels are certified when its rounds are over" in text
 
 
 async def test_show_has_the_figures_of_each_kernel_that_it_lists(
