@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.checkpoints.history.repeated_sources import repeated_sources
 from ridgeline.checkpoints.history.side_by_side import measured_ratios
 from ridgeline.graph.search.budget import charge_comparison, exhausted, spent
 from ridgeline.graph.search.events import emit, warn
@@ -101,9 +102,10 @@ async def compare_leaders(
 def within_noise(standings: Sequence[Standing]) -> list[Standing]:
     """Return the fastest kernel and those of the next whose interval reaches its own; all must beat eager.
 
-    They are LEADERS at most, and the best seed kernel of all that reach it: what a search is to beat is never cut.
+    They are LEADERS at most, and the best seed kernel of all that reach it: what a search is to beat is never cut. Of a
+    source that was written again the first kernel stands for the others, which are no other kernels.
     """
-    faster = [standing for standing in standings if standing.speedup > 1]
+    faster = _of_new_sources([standing for standing in standings if standing.speedup > 1])
     if not faster:
         return []
     least = _interval(faster[0])[0]
@@ -112,6 +114,12 @@ def within_noise(standings: Sequence[Standing]) -> list[Standing]:
     if any(_is_seed(each) for each in leaders):
         return leaders
     return [*leaders, *[each for each in rest if _is_seed(each)][:1]]
+
+
+def _of_new_sources(standings: Sequence[Standing]) -> list[Standing]:
+    """Return the standings without those that a model wrote again, each in its place."""
+    repeats = repeated_sources(standing.candidate for standing in standings)
+    return [each for each in standings if each.candidate.id not in repeats or _is_seed(each)]
 
 
 def _is_seed(standing: Standing) -> bool:

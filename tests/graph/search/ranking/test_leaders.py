@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.candidates import candidate_of
@@ -36,6 +37,14 @@ def test_the_best_seed_kernel_that_reaches_the_fastest_is_never_cut() -> None:
     assert within_noise([*found, seed, worse]) == [*found[:LEADERS], seed]
     assert within_noise([found[0], seed, worse, *found[1:]]) == [found[0], seed, worse]
     assert within_noise([*found, standing("slow", 1.5, 1.4, 1.6, Origin.SEED)]) == found[:LEADERS]
+
+
+def test_a_source_that_was_written_again_is_not_compared_with_itself() -> None:
+    first, other = (standing(name, 2.0, 1.9, 2.1) for name in ("a", "b"))
+    again, seed = (standing(n, 2.0, 1.9, 2.1, o) for n, o in (("again", Origin.MODEL), ("seed", Origin.SEED)))
+    again, seed = (replace(s, candidate=replace(s.candidate, source=first.candidate.source)) for s in (again, seed))
+    assert within_noise([first, again, other]) == [first, other]
+    assert within_noise([first, again, seed]) == [first, seed], "what a search is to beat stays"
 
 
 def test_kernel_that_does_not_beat_eager_is_no_leader() -> None:
