@@ -129,13 +129,21 @@ def _why(winner: Winner) -> str:
 
 def _package_name(request: ShipRequest, problem: str) -> str:
     name = request.name or re.sub(r"\W", "_", f"{problem}_kernel".lower())
-    is_taken = keyword.iskeyword(name) or name in sys.stdlib_module_names or name in _TAKEN.split()
-    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or is_taken:
+    if why := _why_no_name(name):
         given = option("name") if request.name else "name"
-        raise InputError(
-            f"{given} {name}: no name for a package; give {option('name')} in lower-case letters, digits and single _"
-        )
+        raise InputError(f"{given} {name}: no name for a package: {why}; choose another ({option('name')})")
     return name
+
+
+def _why_no_name(name: str) -> str:
+    """Return why a package cannot be called so, "" where it can."""
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
+        return "a package's is of lower-case letters, digits and single _"
+    if keyword.iskeyword(name):
+        return "it is a word of Python's own"
+    if name in sys.stdlib_module_names:
+        return "Python's own library has a module of this name"
+    return "another package, or torch.ops, has it" if name in _TAKEN.split() else ""
 
 
 def _call_form(run: Path, winner: Winner) -> CallForm:

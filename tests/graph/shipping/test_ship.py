@@ -78,10 +78,19 @@ def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Scaled", "json", "torch", "class", "a__b", "a-b", "", "aten", "quantized", "classes"]
+    ("name", "why"),
+    [
+        *(
+            (name, "a package's is of lower-case letters, digits and single _")
+            for name in ("Scaled", "a__b", "a-b", "")
+        ),
+        ("json", "Python's own library has a module of this name"),
+        ("class", "it is a word of Python's own"),
+        *((name, "another package, or torch.ops, has it") for name in ("torch", "aten", "quantized", "classes")),
+    ],
 )
-def test_a_name_that_is_no_packages_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="no name for a package"):
+def test_a_name_that_is_no_packages_is_refused_with_the_reason(tmp_path: Path, name: str, why: str) -> None:
+    with pytest.raises(InputError, match=f"no name for a package: {why}; choose another [(]name[)]"):
         ship(replace(request(tmp_path), name=name or "_"))
 
 
