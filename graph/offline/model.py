@@ -52,6 +52,8 @@ _INTERNAL = (
     (re.compile(r"_scaled_dot_product_\w*attention\w*"), "scaled_dot_product_attention"),
 )
 """What PyTorch makes of an operation for a mode or a device, and the name that people call it by."""
+_MADE_OF = {"cat": ("stack", "hstack", "vstack", "dstack", "column_stack")}
+"""Operations of PyTorch's graphs, and what else in a reference becomes them."""
 
 
 class OfflineModel:
@@ -116,7 +118,7 @@ def composer_for(subject: Subject) -> Composer:
     near = {family: why for family, why in near.items() if not _is_of_another(why)} or near
     families: dict[str, list[str]] = {}
     for family, why in near.items():
-        families.setdefault(_as_said(why), []).append(family)
+        families.setdefault(_as_said(why, subject.reference_source), []).append(family)
     raise _uncovered(subject.problem_name, "; ".join(f"{why} ({', '.join(of)})" for why, of in families.items()))
 
 
@@ -126,11 +128,15 @@ def _is_of_another(why: NotCovered) -> bool:
     return bool(operation and operation[1] in FAMILY_OPERATIONS)
 
 
-def _as_said(why: NotCovered) -> str:
-    return _OPERATION.sub(lambda found: f"the operation {_public_name(found[1])}", str(why))
+def _as_said(why: NotCovered, source: str) -> str:
+    return _OPERATION.sub(lambda found: f"the operation {_public_name(found[1], source)}", str(why))
 
 
-def _public_name(operation: str) -> str:
+def _public_name(operation: str, source: str) -> str:
+    """Return the name of an operation of a graph as the reference's source has it."""
+    if not re.search(rf"\b{operation}\b", source):
+        written = (word for word in _MADE_OF.get(operation, ()) if re.search(rf"\b{word}\b", source))
+        operation = next(written, operation)
     for internal, public in _INTERNAL:
         if internal.fullmatch(operation):
             return internal.sub(public, operation)

@@ -5,9 +5,17 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from ridgeline.graph.cli.outlined import lacks_a_gpu, outline_problem, problem_lines, tells_of_wait, why_broken
+from ridgeline.graph.cli.outlined import (
+    OutlinedProblem,
+    lacks_a_gpu,
+    outline_problem,
+    problem_lines,
+    tells_of_wait,
+    why_broken,
+)
 from ridgeline.problems.new import new_problem
 from ridgeline.problems.spec import load_problem
 from ridgeline.tools.errors import BadReferenceError
@@ -33,9 +41,19 @@ def execute(args: argparse.Namespace) -> int:
 
         path = new_problem(args.name, Path(args.reference), Path(args.out), check=check)
         spec = load_problem(path)
-        told = problem_lines([outline_problem(outlines, spec, kind) for kind in spec.targets])
-    header = shlex.join(["ridgeline", "problems", str(path)])
-    search = shlex.join(["ridgeline", "run", str(path), *(["--device", "cuda"] if lacks else [])])
-    told = [*told, *([lacks] if lacks else []), f"its problem.h: {header}", f"search it with: {search}"]
+        outlined = [outline_problem(outlines, spec, kind) for kind in spec.targets]
+    told = [*problem_lines(outlined), *([lacks] if lacks else []), *_ways_on(path, outlined, is_of_gpu=bool(lacks))]
     sys.stdout.write("\n".join([f"wrote {path}", *told, ""]))
     return 0
+
+
+def _ways_on(path: Path, outlined: Sequence[OutlinedProblem], *, is_of_gpu: bool) -> list[str]:
+    """Return what tells more of the problem, and what searches it."""
+    is_told = any(each.header for each in outlined)
+    header = shlex.join(["ridgeline", "problems", str(path)]) if is_told else "a run writes it into its folder"
+    model = ["--model", "openai:o3"] if all(each.refusal for each in outlined) else []
+    device = ["--device", "cuda"] if is_of_gpu else []
+    return [
+        f"its problem.h: {header}",
+        f"search it with: {shlex.join(['ridgeline', 'run', str(path), *model, *device])}",
+    ]

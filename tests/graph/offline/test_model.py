@@ -203,6 +203,20 @@ def test_refusal_names_what_a_family_lacks_and_not_that_another_one_is_named_for
 
 
 @pytest.mark.parametrize(
+    ("source", "told"),
+    [("torch.stack([x, x])", "stack"), ("torch.cat([x, x])", "cat"), ("torch.cat([stack, x])", "cat")],
+)
+def test_refusal_names_an_operation_as_the_reference_does(references, source, told):
+    text = json.dumps(references["sorted"].description.reference_graph)
+    assert "aten.sort.default" in text
+    graph = json.loads(text.replace("aten.sort.default", "aten.cat.default"))
+    described = dataclasses.replace(references["sorted"].description, reference_graph=graph)
+    subject = dataclasses.replace(subject_of(references["sorted"]), description=described, reference_source=source)
+    with pytest.raises(ModelError, match=rf"not covered: the operation {told} \("):
+        composer_for(subject)
+
+
+@pytest.mark.parametrize(
     ("internal", "public"),
     [
         ("_native_batch_norm_legit_no_training", "batch_norm"),

@@ -90,6 +90,7 @@ def test_what_a_kernel_gets_and_whether_a_search_needs_a_key_are_told(
     assert cli.main(["new", "sorted", "--from", str(tmp_path / "reference.py"), "--out", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert "keyless: no, because the offline model" in told and "not covered: the operation sort" in told
+    assert told.endswith(f"search it with: ridgeline run {tmp_path / 'sorted' / 'problem.yaml'} --model openai:o3\n")
 
 
 def test_where_an_output_lies_in_a_nested_result_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +123,9 @@ def test_a_reference_that_reads_values_and_does_not_raise_is_left_to_a_run(
 ) -> None:
     (tmp_path / "reference.py").write_text(DOUBLING.replace("x * 2", "x * float(x.sum())"))
     assert cli.main(["new", "mine", "--from", str(tmp_path / "reference.py"), "--out", str(tmp_path)]) == 0
-    assert "on cpu: only a run can tell its signature: depends on values" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "on cpu: only a run can tell its signature: depends on values" in told
+    assert "its problem.h: a run writes it into its folder\n" in told and "--model" not in told
 
 
 def test_what_the_processor_may_have_no_kernel_for_is_told_and_searched_on_a_gpu(
