@@ -21,7 +21,7 @@ from ridgeline.checkpoints.archive import FILE_NAME as ARCHIVE_NAME
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import ended_unbegun, newest_held, newest_unfinished, refuse_held
+from ridgeline.checkpoints.runs.folders import ended_unbegun, find_run, newest_held, newest_unfinished, refuse_held
 from ridgeline.checkpoints.runs.vacant import check_vacant
 from ridgeline.checkpoints.storage.errors import damaged
 from ridgeline.checkpoints.storage.own_files import refuse_links
@@ -106,7 +106,7 @@ class SearchRequest:
             refuse_held(run_dir)
         else:
             check_vacant(run_dir)
-        begun = _read_run(run_dir) if self.resume else RunRecord()
+        begun = _read_run(run_dir, self.runs_dir) if self.resume else RunRecord()
         replay = replay or resumed_replay(run_dir, begun, asked_replay)
         beginning = _beginning(problem, replay, run_dir, begun)
         problem = beginning.problem
@@ -164,6 +164,10 @@ class SearchRequest:
         """Return the folder of the search; ProblemError or RunError when the request does not say which."""
         if self.run_dir is not None:
             return self.run_dir
+        if problem is None and self.resume:
+            raise RunError(
+                f"no run was named; name its folder ({option('run_dir')}), or its problem, whose newest unfinished run goes on"
+            )
         if problem is None:
             raise ProblemError("no problem was named; name a problem.yaml or a shipped problem")
         if not self.resume:
@@ -219,8 +223,12 @@ class ResolvedSearch:
         return ModelPool(self.models).composes_alone
 
 
-def _read_run(run_dir: Path) -> RunRecord:
+def _read_run(run_dir: Path, runs_dir: Path) -> RunRecord:
+    """Return the record of the run that goes on; RunError where the folder is no run's."""
     refuse_links(run_dir)
+    if not os.path.lexists(run_dir / ARCHIVE_NAME):
+        meant = find_run(runs_dir, run_dir)
+        raise RunError(f"{run_dir}: no such run; did you mean {meant}?")
     with Archive.open_read_only(run_dir) as archive:
         return archive.run()
 

@@ -127,6 +127,20 @@ async def test_a_search_that_is_alive_is_no_reason_to_begin_a_second_one(tmp_pat
 def test_a_request_without_a_problem_and_without_a_run_is_refused() -> None:
     with pytest.raises(ProblemError, match="no problem was named"):
         SearchRequest().resolve()
+    with pytest.raises(RunError, match=r"no run was named; name its folder \(run_dir\), or its problem"):
+        SearchRequest(resume=True).resolve()
+
+
+async def test_a_folder_that_is_no_run_is_told_so_where_it_is_to_go_on(tmp_path: Path) -> None:
+    begun = request(tmp_path, run_dir=tmp_path / "runs" / "begun")
+    async with open_context(begun, engine=MemoryEngine(), models=[ScriptedModel()]):
+        pass
+    for named, says in (
+        ("runs/nope", "runs/nope: no such run; give a run's folder"),
+        ("beg", "did you mean .*runs/begun"),
+    ):
+        with pytest.raises(RunError, match=says):
+            resolve(request(tmp_path, run_dir=Path(named), resume=True))
 
 
 async def test_a_resume_reads_its_archive_once_and_opens_it_once(
