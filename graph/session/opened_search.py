@@ -60,6 +60,7 @@ async def hold(
     run.log is written under the folder's lock: the log of a search that holds the folder is that search's alone.
     """
     was_missing = not await asyncio.to_thread(search.run_dir.exists)
+    is_first = not await asyncio.to_thread(search.run_dir.parent.exists)
     with contextlib.ExitStack() as stack:
         await entered(stack, lock_run(search.run_dir))
         since = now_in_utc()
@@ -85,8 +86,10 @@ async def hold(
         except InputError:
             if is_new and (context is None or context.described_target is None):
                 # a mistake found before anything was measured leaves nothing to resume
-                with contextlib.suppress(StorageError):
+                with contextlib.suppress(StorageError, OSError):  # another search may have come to the folder of runs
                     await asyncio.to_thread(remove_held, search.run_dir)
+                    if is_first:
+                        await asyncio.to_thread(search.run_dir.parent.rmdir)
             raise
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -220,6 +221,17 @@ async def test_reference_that_raises_leaves_no_run_folder(tmp_path: Path) -> Non
     with pytest.raises(ProblemError, match="ZeroDivisionError"):
         await run_search(options(tmp_path), engine=RefusingEngine(), models=[ScriptedModel()])
     assert not (tmp_path / "run").exists()
+
+
+async def test_a_refused_search_leaves_no_folder_of_runs_that_it_made(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    for was_there in (False, True):
+        if was_there:
+            runs.mkdir()
+        asked = replace(options(tmp_path), run_dir=runs / "mine")
+        with pytest.raises(ProblemError, match="ZeroDivisionError"):
+            await run_search(asked, engine=RefusingEngine(), models=[ScriptedModel()])
+        assert runs.exists() is was_there and not (runs / "mine").exists()
 
 
 async def test_who_reads_a_refused_search_while_its_folder_is_removed_does_not_keep_it(
