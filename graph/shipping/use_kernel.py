@@ -50,6 +50,7 @@ def _script(winner: Winner) -> str:
         kind=kind.value,
         device={"name": printable(winner.device.name), "arch": printable(winner.device.arch)},
         is_certified=winner.is_certified,
+        known=[winner.figures.speedup or 0.0, *(winner.figures.speedup_ci95 or ())],
         compiler="nvcc" if kind is DeviceKind.CUDA else "g++",
         weights=weights_source().partition("\nimport torch\n")[2].strip("\n") + "\n",
         limits=[[a.name, *winner.limit(a)] for a in tensors if a.role is Role.OUTPUT],

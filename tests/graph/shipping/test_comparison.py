@@ -76,6 +76,24 @@ def test_the_error_is_over_the_spread_and_not_over_a_large_mean(shared: dict[str
     assert shared["error_of"](wanted + 0.01, wanted, "crfm") < 1e-4
 
 
+def told_of_times(shared: dict[str, Any], ratio: float, *known: float, is_certified: bool = True) -> list[str]:
+    lines: list[str] = shared["time_lines"]([[1e-3] * 3, [ratio * 1e-3] * 3], list(known), is_certified)
+    assert f"): {ratio:.2f}x, the median of the ratios" in lines[0]
+    return lines[1:]
+
+
+def test_the_figure_of_the_run_stands_beside_the_times_and_where_they_are_far_apart_that_is_said(
+    shared: dict[str, Any],
+) -> None:
+    assert told_of_times(shared, 4.0, 4.89, 2.93, 6.37) == ["certified: 4.89x (2.93 to 6.37)"]
+    for ratio in (269.0, 1.5):
+        beside, apart = told_of_times(shared, ratio, 4.89, 2.93, 6.37, is_certified=False)
+        assert beside == "in its search: 4.89x (2.93 to 6.37)" and apart.startswith(
+            "these are far apart: other programs"
+        )
+    assert told_of_times(shared, 4.0, 0.0) == []
+
+
 class Scaled(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()

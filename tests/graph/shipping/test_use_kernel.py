@@ -25,6 +25,7 @@ def test_a_run_folder_runs_its_winner_against_the_reference(tmp_path: Path) -> N
     done = subprocess.run(command, cwd=tmp_path, env=without_python(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
     assert re.search(r"relative error to the reference in float64: \d\.\de-\d\d \(at most 1e-05\)", done.stdout)
+    assert re.search(r"\(each one's median\): \d+\.\d\dx, .*\n(certified|in its search): \d+\.\d\dx \(", done.stdout)
 
 
 @pytest.mark.parametrize("interface", [Interface.C, Interface.MODULE])
