@@ -18,6 +18,9 @@ from ridgeline.tools.runner.wire import RunnerFailureCode
 from ridgeline.tools.sandbox.process import ExitStatus, Limit
 
 _MESSAGE = "what():"  # before an exception's message, whose lines after the first follow by themselves
+_ADDRESS_FINDING = re.compile(r"AddressSanitizer: ([\w-]+)(?= on )")
+_POISON = "use-after-poison"  # what lies between tensors is closed to a sanitizer's build
+_ACCESS = ("READ of size ", "WRITE of size ")
 _SANITIZERS_SAY = ("Sanitizer", "runtime error:")  # AddressSanitizer's and UndefinedBehaviorSanitizer's own words
 _FAULTS = (RunnerFailureCode.CRASHED, RunnerFailureCode.INPUT_WRITTEN)
 _SIGNALS: dict[int, str] = {signal.SIGSEGV: "SIGSEGV", signal.SIGBUS: "SIGBUS"}  # those that the fault handler catches
@@ -87,10 +90,36 @@ def last_words(stderr: IO[bytes]) -> str:
     """Return what is worth quoting of a runner's stderr: a sanitizer's finding, an exception's message, or the last line."""
     stderr.seek(0)
     lines = stderr.read(_STDERR_BYTES).decode(errors="replace").strip().splitlines()
-    found = [line for line in lines if _is_of_a_sanitizer(line)]
+    at = next((i for i, line in enumerate(lines) if _is_of_a_sanitizer(line)), None)
+    found = [] if at is None else [_with_access(lines[at], lines[at + 1 :])]
     thrown = next((i for i, line in enumerate(lines) if line.lstrip().startswith(_MESSAGE)), None)
     message = [] if thrown is None else [" ".join(" ".join(lines[thrown:]).split())]
     return (found or message or lines[-1:] or [""])[0].strip()[:_QUOTED_CHARACTERS]
+
+
+def _with_access(line: str, below: Sequence[str]) -> str:
+    """Return a sanitizer's line without addresses and folders, with the access and the source's line that stand below it."""
+    kind = _ADDRESS_FINDING.search(line)
+    if kind is None:
+        return " ".join(map(_without_folder, line.split()))
+    words = f"{kind[1]} (memory that is no tensor's)" if kind[1] == _POISON else kind[1]
+    access = next((line.partition(" at ")[0] for line in below if line.startswith(_ACCESS)), "")
+    place = next((f" in {place}" for line in below if (place := _place_of(line))), "")
+    return f"AddressSanitizer: {words}{f': {access}{place}' if access else ''}"
+
+
+def _place_of(frame: str) -> str:
+    """Return "run, kernel.cpp:15" of a line of a sanitizer's stack, "" of any other and of code without lines."""
+    words = frame.split()
+    is_frame = len(words) > 4 and words[0].startswith("#") and words[2] == "in"
+    if not is_frame or not words[-1].rpartition(":")[2].isdigit():
+        return ""
+    return f"{' '.join(words[3:-1])}, {_without_folder(words[-1])}"
+
+
+def _without_folder(word: str) -> str:
+    """Return "kernel.cpp:3:14:" of the place with its folder; any other word as it is."""
+    return word.rpartition("/")[2] if word.startswith("/") and ":" in word else word
 
 
 def _code(words: Sequence[str]) -> RunnerFailureCode | None:

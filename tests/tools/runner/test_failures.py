@@ -101,8 +101,25 @@ def test_a_sanitizers_finding_is_quoted_before_the_last_line() -> None:
         last_words(io.BytesIO(b"one\nERROR: AddressSanitizer: overflow\nthree\n"))
         == "ERROR: AddressSanitizer: overflow"
     )
+    assert last_words(io.BytesIO(b"/tmp/a/kernel.cpp:3:14: runtime error: overflow\n")) == (
+        "kernel.cpp:3:14: runtime error: overflow"
+    )
     assert last_words(io.BytesIO(b"one\ntwo\n")) == "two"
     assert last_words(io.BytesIO(b"")) == ""
+
+
+def test_a_finding_of_the_address_sanitizer_has_its_access_and_its_line() -> None:
+    said = (
+        b"=====\n==2==ERROR: AddressSanitizer: KIND on address 0x7f25 at pc 0x7f26\nWRITE of size 4 at 0x7f25 thread T0\n"
+        b"    #0 0x7f25 in memcpy (/lib/libasan.so+0x4)\n    #1 0x7f25 in fill(float*, int) /tmp/a/c0/kernel.cpp:2\n"
+    )
+    words = "WRITE of size 4 in fill(float*, int), kernel.cpp:2"
+    assert last_words(io.BytesIO(said.replace(b"KIND", b"heap-buffer-overflow"))) == (
+        f"AddressSanitizer: heap-buffer-overflow: {words}"
+    )
+    assert last_words(io.BytesIO(said.replace(b"KIND", b"use-after-poison"))) == (
+        f"AddressSanitizer: use-after-poison (memory that is no tensor's): {words}"
+    )
 
 
 def test_an_exceptions_message_is_quoted_with_its_later_lines() -> None:
