@@ -82,9 +82,9 @@ class LeftOutputs:
         ]
         for set_index in chosen:
             self._bring(set_index)
+        self._own.expect_own(left)
         if unwritten:
             raise _not_written(*unwritten[0])
-        self._own.expect_own(left)
         if self._is_writable:
             self._spoil(left, chosen)
 
