@@ -10,6 +10,7 @@ which the reference is too slow to be timed, and a whole trial's, beside nominal
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
@@ -25,6 +26,8 @@ from ridgeline.tools.records.trial_names import as_kind
 
 _IN_ONE_PLACE = 2 / 3
 """Share of the renewals after which parameters differ from before in one place: often twice in a row for a candidate."""
+_LARGEST_ALONE = 3 / 4
+"""Share of the changes within a block in one place that the largest parameter has: what is made of it is the dearest."""
 WAYS = 3 * ((True, True),) + 2 * ((False, True),) + ((True, False),)
 """What changes while a block runs, in turns of a secret order: inputs of a call, parameters. As many as a measurement has."""
 
@@ -134,17 +137,17 @@ class Renewal:
         """Draw what the next `supersede` changes, so that only copies are left to do.
 
         Nobody knows whether inputs change, parameters or both: a kernel that looks for one of them would take it for the other.
-        Parameters differ wholly and in one place of each in turns: one that keeps what it made of them may look at a few of
-        their elements in each call. Where they stay nothing is written: that would show in a processor's caches.
+        Parameters differ wholly and in one place of a single one in turns, most times of the largest: one that keeps what it
+        made of them may look at a few of their elements in each call, or at all of a small one. Where they stay nothing is
+        written: that would show in a processor's caches.
         """
         label = self._next_label()
         drawn, placed, weights = self._other_parameters(label), self._memory.parameters, self._source.weights
         self._is_next_in_one_place = not self._is_next_in_one_place
         if self._is_next_in_one_place:
-            drawn = {
-                n: weights.with_one_place(n, placed[n], t, f"{label}:{n}") if n in weights.varied else t
-                for n, t in drawn.items()
-            }
+            varied = [n for n in weights.varied if placed[n].is_floating_point()]
+            name = self._one_of(varied, self._source.rng(label + ":one"))
+            drawn = {n: weights.with_one_place(n, placed[n], drawn[n], f"{label}:{n}") for n in drawn if n == name}
         # whole numbers stay: between two draws a list of offsets may not be in order
         others = {n: t for n, t in drawn.items() if t.is_floating_point()}
         self._next = [part for n, t in others.items() if (part := _differing(placed[n], t)) is not None]
@@ -153,6 +156,12 @@ class Renewal:
         self._has_next_inputs, has_parameters = self._next_ways.pop() if self._next else (True, False)
         if not has_parameters:
             self._next = []
+
+    def _one_of(self, varied: Sequence[str], rng: random.Random) -> str:
+        """Return the largest of the parameters, or any; "" where there is none."""
+        placed = self._memory.parameters
+        largest = max(varied, key=lambda name: placed[name].numel(), default="")
+        return largest if rng.random() < _LARGEST_ALONE or not varied else rng.choice(varied)
 
     def supersede(self, index: int, like: int) -> None:
         """Give a set the inputs of another, or place the parameters that were drawn for this, or do both.
