@@ -8,6 +8,9 @@ begins after that has to be of the new contents, however busy the machine is: an
 know where in a block the contents change, and each part of a block has its turn. On a busy machine, where the judge is
 late, there are more blocks, not fewer graded calls.
 
+Where a change came too late the next one is begun in the first call: one that makes what later calls of a few microseconds keep
+lasts long enough for it, and all others would be over.
+
 ticket_watch.py watches meanwhile how tickets are taken: a kernel that takes many at once would leave no call to come.
 
 The time of such a block does not count.
@@ -145,9 +148,11 @@ class ChangingBlocks:
         later calls are right again.
         """
         part, is_held = self._next()
-        first = 1 if plan.calls < _SHORT_BLOCK else 2
+        is_in_first = not is_held and self.in_vain % 2 == 0
+        first = 1 if plan.calls < _SHORT_BLOCK or is_in_first else 2
         delay = 0 if is_held else self._usual_delay()
-        begun = self._await(max(first, self._place(part, plan.calls, first) - delay), watch, is_held=is_held)
+        place = first if is_in_first else max(first, self._place(part, plan.calls, first) - delay)
+        begun = self._await(place, watch, is_held=is_held)
         to_see: tuple[int, ...] = ()
         if 0 < begun < plan.calls and not (plan.calls < _SHORT_BLOCK and self._has_ended_early(watch)):
             call = self.rng.randrange(min(begun + delay + 1, plan.calls - 1), plan.calls)

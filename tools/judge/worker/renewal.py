@@ -26,6 +26,8 @@ from ridgeline.tools.records.trial_names import as_kind
 
 _IN_ONE_PLACE = 2 / 3
 """Share of the renewals after which parameters differ from before in one place: often twice in a row for a candidate."""
+_WHOLE_EACH = 3
+"""At every so many-th change within a block parameters change wholly, which a look at a few tells; else in one place."""
 _LARGEST_ALONE = 3 / 4
 """Share of the changes within a block in one place that the largest parameter has: what is made of it is the dearest."""
 WAYS = 3 * ((True, True),) + 2 * ((False, True),) + ((True, False),)
@@ -62,7 +64,7 @@ class Renewal:
         self._turn = 0
         self._kind = ParameterKind.RANDOM
         self._next: list[tuple[torch.Tensor, torch.Tensor]] = []  # parts of the parameters, with what they are to hold
-        self._is_next_in_one_place = False
+        self._superseded = 0
         self._next_ways: list[tuple[bool, bool]] = []
         self._has_next_inputs = True
         self.kinds = kinds
@@ -137,14 +139,14 @@ class Renewal:
         """Draw what the next `supersede` changes, so that only copies are left to do.
 
         Nobody knows whether inputs change, parameters or both: a kernel that looks for one of them would take it for the other.
-        Parameters differ wholly and in one place of a single one in turns, most times of the largest: one that keeps what it
-        made of them may look at a few of their elements in each call, or at all of a small one. Where they stay nothing is
+        Parameters differ in one place of a single one, most times of the largest, and wholly now and then: one that keeps what
+        it made of them may look at a few of their elements in each call, or at all of a small one. Where they stay nothing is
         written: that would show in a processor's caches.
         """
         label = self._next_label()
         drawn, placed, weights = self._other_parameters(label), self._memory.parameters, self._source.weights
-        self._is_next_in_one_place = not self._is_next_in_one_place
-        if self._is_next_in_one_place:
+        self._superseded += 1
+        if self._superseded % _WHOLE_EACH:
             varied = [n for n in weights.varied if placed[n].is_floating_point()]
             name = self._one_of(varied, self._source.rng(label + ":one"))
             drawn = {n: weights.with_one_place(n, placed[n], drawn[n], f"{label}:{n}") for n in drawn if n == name}
