@@ -169,10 +169,8 @@ class Verification:
                 base = name
             elif last != base:
                 self._call_unexamined(base)
-            if (
-                name in self._judge.problem.scalars
-            ):  # with those of other trials: what is kept of them shows in the next call
-                self._call_unexamined(name)
+            if name in self._judge.problem.scalars:
+                self._call_unexamined(name)  # with the usual ones: what is kept of them shows in the next call
             last = name
             failure = self._both_runs(name) or self._look_at_threads()
             if failure is not None:
@@ -248,10 +246,8 @@ class Verification:
         nearest, passed = nearest_limit(first.nearest, trial.nearest, use), trial.passed and use.is_within
         self._trials[-1] = replace(first, nearest=nearest, passed=passed)
         if not passed:
-            reason = (
-                f"{words}: two calls on the same inputs differ by {use.figure:.2g}, gate {use.limit:.2g}: a race, or "
-            )
-            reason += "something kept from an earlier call?"
+            reason = f"{words}: two calls on the same inputs differ by {use.figure:.2g}, gate {use.limit:.2g}: "
+            reason += "a race, or something kept from an earlier call?"
             if not trial.passed:
                 reason += f" The second one: {explain_grade(found.graded, self._tolerance).reason}"
             return Finding(code=ReasonCode.NONDETERMINISTIC, reason=reason)

@@ -30,11 +30,10 @@ class WrittenPages:
         if self._pagemap < 0 or size_bytes <= 0:
             return 0
         try:
-            last_bytes = os.pread(self._pagemap, count * _ENTRY_BYTES, first * _ENTRY_BYTES)[
-                _ENTRY_BYTES - 1 :: _ENTRY_BYTES
-            ]
+            entries = os.pread(self._pagemap, count * _ENTRY_BYTES, first * _ENTRY_BYTES)
         except (OSError, OverflowError):  # no such address: whoever reads there is told
             return 0
+        last_bytes = entries[_ENTRY_BYTES - 1 :: _ENTRY_BYTES]
         return sum(last_bytes.count(byte) for byte in _ABSENT)
 
     def close(self) -> None:
