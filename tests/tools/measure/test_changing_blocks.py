@@ -92,6 +92,21 @@ def test_a_block_that_is_over_too_soon_is_held_in_the_end() -> None:
     assert not side.is_held
 
 
+def test_the_next_change_is_begun_in_the_first_call_where_one_came_too_late() -> None:
+    """A call that makes what later ones keep is long, and those are over at once."""
+    memory, begun = Memory(), list[int]()
+    side = honest(memory)
+
+    def come_late() -> None:
+        if not side.is_held:
+            begun.append(side.begun)
+            side.outlast()
+
+    memory.before_a_change = come_late
+    run_all(blocks_of(memory, side))
+    assert 1 in begun and max(begun) > 1
+
+
 def test_a_held_side_goes_on_when_the_judge_fails() -> None:
     memory = Memory()
     side = honest(memory)
