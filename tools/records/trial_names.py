@@ -31,6 +31,8 @@ CROWDED_HIGH = "crowded_high"
 CROWDS = (CROWDED, CROWDED_HIGH)
 MOVED_COPY = "moved_copy"
 """The trial in which inputs of one form are nearly copies of the first of them, moved; only where there are such."""
+PARALLEL_ROWS = "parallel_rows"
+"""The trial in which rows of an input equal another argument's, or are parallel or opposite; only where any may be."""
 SOLID = "solid"
 """The trial whose masks, labels and numbers have connected areas; only where there are inputs that may have some."""
 CORRIDOR = "corridor"
@@ -42,7 +44,7 @@ NOT_FINITE = "not_finite"
 ONE_NAN, ONE_INFINITE = "one_nan", "one_infinite"
 """The trials in which one number of one of these inputs is NaN, or an infinity."""
 ONE_NOT_FINITE = (ONE_NAN, ONE_INFINITE)
-ARRANGED = (MOVED_COPY, SOLID, CORRIDOR, SHARED_NUMBERS, NOT_FINITE, *ONE_NOT_FINITE)
+ARRANGED = (MOVED_COPY, PARALLEL_ROWS, SOLID, CORRIDOR, SHARED_NUMBERS, NOT_FINITE, *ONE_NOT_FINITE)
 NEAR_ONE = "near_one"
 """The trial whose numbers are near one in size; only where much of a nominal output vanishes beside the rest of its row."""
 ORDER_ONE = "order_one"

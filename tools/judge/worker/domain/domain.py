@@ -23,6 +23,7 @@ from ridgeline.tools.judge.worker.domain.arguments.near_one import settle_power
 from ridgeline.tools.judge.worker.domain.arguments.not_finite_inputs import NotFiniteInputs
 from ridgeline.tools.judge.worker.domain.arguments.other_inputs import OtherInputs
 from ridgeline.tools.judge.worker.domain.arguments.other_parameters import OtherParameters
+from ridgeline.tools.judge.worker.domain.arguments.parallel_rows import ParallelRows
 from ridgeline.tools.judge.worker.domain.arguments.scalars import other_scalar, taken_scalars
 from ridgeline.tools.judge.worker.domain.arguments.special_numbers import gain_meaning
 from ridgeline.tools.judge.worker.domain.below_rounding import objection_below_rounding
@@ -122,9 +123,9 @@ class Domain:
         transformed = [n for n in there_are if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         self.skipped |= settle_copies(source, book, reference, self._objection_to, self._try_unless_lost)
+        self.skipped |= ParallelRows(source, book, reference, self._objection_to, self._try_unless_lost).settle()
         self.skipped |= ArrangedInputs(source, book, reference, self._objection_to).settle()
-        not_finite = NotFiniteInputs(source, book, reference, self._objection_to, self._try_unless_lost)
-        self.skipped |= not_finite.settle()
+        self.skipped |= NotFiniteInputs(source, book, reference, self._objection_to, self._try_unless_lost).settle()
         transformed += [trial for trial in ARRANGED if trial in source.arrangements]
         transformed += settle_power(source, book, self._objection_to)
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []

@@ -1,0 +1,66 @@
+"""Rows equal other arguments' where an output is more than a product of them, as many as leave it to no rounding."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.tools.judge.worker.made import Made, made
+
+from ridgeline.tools.judge.worker.grading.outputs.compare import compare
+from ridgeline.tools.judge.worker.inputs.arrangements.parallel_rows import AMOUNTS, Amount
+from ridgeline.tools.records.trial_names import PARALLEL_ROWS
+
+PAIRS = "torch.randn(96, 32), torch.randn(128, 32)"
+DISTANCES = "return (x.square().sum(-1)[:, None] + y.square().sum(-1) - 2 * x @ y.mT).clamp(min=0).sqrt()"
+
+
+def amount_of(found: Made) -> Amount | None:
+    arrangement = found.source.arrangements.get(PARALLEL_ROWS)
+    return None if arrangement is None else next(iter(arrangement.keywords["chosen"].values()))  # type: ignore[attr-defined]
+
+
+def test_a_difference_below_zero_shows() -> None:
+    found = made("x, y", PAIRS, DISTANCES)
+    for name, is_seen in (("nominal_0", False), (PARALLEL_ROWS, True)):
+        x, y = found.book.case(name).inputs
+        squares = x.double().square().sum(-1).float()[:, None] + y.double().square().sum(-1).float()
+        assert bool((squares - 2 * x @ y.mT < 0).any()) is is_seen
+
+
+def test_an_honest_kernel_of_distances_is_right_beside_equal_rows() -> None:
+    case = made("x, y", PAIRS, DISTANCES).book.case(PARALLEL_ROWS)
+    x, y = case.inputs
+    assert compare((x[:, None] - y).norm(dim=-1), case.expected[0]).errors.overall < 1e-5
+
+
+def test_an_angle_to_a_weight_is_none_or_a_half_turn() -> None:
+    body = ("w = weights / weights.norm(dim=-1, keepdim=True)", "cosine = (x / x.norm(dim=-1, keepdim=True) * w[own]).sum(-1)",
+            "return torch.where(cosine > -0.9, cosine, 2 * cosine + 0.9)")  # fmt: skip
+    inputs = "torch.randn(64, 32), torch.randint(0, 96, (64,)), torch.randn(96, 32)"
+    x, own, weights = made("x, own, weights", inputs, *body).book.case(PARALLEL_ROWS).inputs
+    cosine = torch.cosine_similarity(x, weights[own])
+    assert int((cosine > 0.99).sum()) >= 5 and int((cosine < -0.99).sum()) >= 2
+
+
+@pytest.mark.parametrize(
+    ("body", "amount"),
+    [
+        (DISTANCES, AMOUNTS[0]),
+        ("return (x @ y.mT).tanh()", AMOUNTS[0]),
+        ("return 1 / (x[:, None] - y).square().sum(-1)", AMOUNTS[-1]),
+        ("return x @ y.mT + 1", None),
+        ("return torch.cat((x, 2 * y))", None),
+    ],
+)
+def test_as_many_rows_are_others_as_the_output_takes_and_none_where_it_moves_as_far_as_they_do(
+    body: str, amount: Amount | None
+) -> None:
+    found = made("x, y", PAIRS, body)
+    assert amount_of(found) == amount
+    assert (PARALLEL_ROWS in found.domain.names) is (amount is not None)
+
+
+def test_an_input_that_the_reference_refuses_so_is_named() -> None:
+    body = ("cosine = torch.cosine_similarity(x[:96], y[:96])", "return (1 - cosine.abs() - 1e-3).log()")
+    found = made("x, y", PAIRS, *body)
+    assert PARALLEL_ROWS not in found.domain.names and f"{PARALLEL_ROWS} y" in found.domain.skipped
