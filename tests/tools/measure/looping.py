@@ -32,12 +32,14 @@ class Memory(Answering):
         self.parameter = 1.0
         self.before_a_change: Callable[[], object] = lambda: None
         self.graded: list[int] = []
+        self.changed: list[int] = []
 
     def draw_next(self, _request: DrawNext) -> Done:
         return Done()
 
     def supersede(self, request: Supersede) -> Done:
         self.before_a_change()
+        self.changed.append(request.set_index)
         self.inputs[request.set_index] = self.inputs[request.like]
         self.parameter += 1
         return Done()

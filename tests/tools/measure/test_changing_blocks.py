@@ -6,6 +6,8 @@ order of the two threads is left to the machine's load.
 
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
 from collections.abc import Callable, Sequence
 
@@ -13,7 +15,8 @@ import pytest
 from tests.tools.measure.looping import CALLS, Looping, Memory, blocks_of, honest, run_all
 
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.measure.changing_blocks import BLOCK_PARTS, PATIENCE, TRIES
+from ridgeline.tools.machine.devices import measurement_cores
+from ridgeline.tools.measure.changing_blocks import BLOCK_PARTS, CERTAIN_BLOCK_S, LONG_BLOCK_TRIES, PATIENCE, TRIES
 from ridgeline.tools.measure.distrust import Distrusted
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode
 from ridgeline.tools.runner.loop_time import LoopTime
@@ -38,6 +41,18 @@ def test_parameters_kept_for_a_block_are_found() -> None:
         run_all(blocks_of(memory, Looping(memory, call, lambda _: kept.__setitem__(0, memory.parameter))))
     assert "wrong for such contents" not in fault.value.finding.reason
     assert fault.value.finding.code is ReasonCode.WORKED_AHEAD
+
+
+def test_inputs_kept_for_a_block_are_found_though_parameters_are_not() -> None:
+    memory, kept = Memory(), list[float]()
+
+    def call(index: int) -> None:
+        memory.outputs[index] = 2 * kept[index] + memory.parameter
+
+    for rng_seed in range(20):
+        side = Looping(memory, call, lambda _: kept.__setitem__(slice(None), memory.inputs))
+        with pytest.raises(Distrusted, match="keeps nothing from call to call"):
+            run_all(blocks_of(memory, side, rng_seed=rng_seed))
 
 
 def test_a_kernel_that_is_wrong_for_the_contents_is_told_so() -> None:
@@ -140,6 +155,33 @@ def test_tickets_taken_all_at_once_are_found() -> None:
     assert fault.value.finding.code is ReasonCode.WORKED_AHEAD
 
 
+def test_a_change_counts_where_the_call_whose_inputs_it_wrote_had_yet_to_begin() -> None:
+    memory, counted = Memory(), set()
+    side = honest(memory)
+    memory.before_a_change = side.run_until_one_is_left
+    for rng_seed in range(40):
+        blocks = blocks_of(memory, side, rng_seed=rng_seed)
+        plan = blocks.plan()
+        blocks.run(plan)
+        is_of_last = memory.changed[-1] == plan.sets[-1]
+        assert bool(blocks.changed) == is_of_last
+        counted.add(is_of_last)
+    assert counted == {False, True}
+
+
+def test_the_call_whose_inputs_change_comes_after_those_that_usually_begin_meanwhile() -> None:
+    memory, begun, delay = Memory(), list[int](), 3
+    side = honest(memory)
+    memory.before_a_change = lambda: begun.append(0 if side.is_held else side.begun)
+    for rng_seed in range(40):
+        blocks = blocks_of(memory, side, rng_seed=rng_seed)
+        blocks.delays = [0, delay, CALLS]
+        plan = blocks.plan()
+        blocks.run(plan)
+        assert plan.sets.index(memory.changed[-1]) >= min(begun[-1] + delay + 1, plan.calls - 1) or not begun[-1]
+    assert len(set(begun)) > 2
+
+
 def test_each_part_of_a_block_has_its_change() -> None:
     memory = Memory()
     for rng_seed in range(20):
@@ -148,7 +190,7 @@ def test_each_part_of_a_block_has_its_change() -> None:
         assert (blocks.changed, blocks.tries) == (EVERY_WAY, len(EVERY_WAY))
 
 
-def test_the_call_after_a_change_is_graded_wherever_it_lies() -> None:
+def test_the_call_after_a_change_and_the_one_whose_inputs_changed_are_graded_wherever_they_lie() -> None:
     memory, begun = Memory(), []
     side = honest(memory)
     memory.before_a_change = lambda: begun.append(side.begun)
@@ -157,7 +199,7 @@ def test_the_call_after_a_change_is_graded_wherever_it_lies() -> None:
         blocks = blocks_of(memory, side, calls=CALLS, rng_seed=rng_seed)
         plan = blocks.plan()
         blocks.run(plan)
-        assert plan.sets[begun[-1]] in memory.graded
+        assert {plan.sets[begun[-1]], memory.changed[-1]} <= set(memory.graded)
         places.add(begun[-1])
         memory.graded.clear()
     assert places == set(range(2, CALLS))  # the first call is over, and the last one may be the first to see it
@@ -230,6 +272,35 @@ def test_slow_blocks_are_left_out() -> None:
     assert blocks.has_room and blocks.is_open(1)
     blocks.timed.usual_call_s = 1.1
     assert not blocks.has_room and not blocks.is_open(1)
+
+
+@pytest.mark.parametrize(
+    ("block_s", "tries"), [(CERTAIN_BLOCK_S, TRIES), (1.1 * CERTAIN_BLOCK_S, LONG_BLOCK_TRIES)], ids=["short", "long"]
+)
+def test_blocks_in_which_the_judge_surely_gets_a_core_have_fewer_tries(block_s: float, tries: int) -> None:
+    memory = Memory()
+    blocks = blocks_of(memory, honest(memory))
+    blocks.timed.usual_call_s = block_s / CALLS
+    blocks.tries = tries * blocks.n_wanted - 1
+    assert blocks.is_open(blocks.n_wanted)
+    blocks.tries += 1
+    assert not blocks.is_open(blocks.n_wanted)
+
+
+def test_the_judge_may_use_every_core_while_a_block_runs() -> None:
+    """Bound to the candidate's core it would write when the block is over."""
+    memory, one = Memory(), {measurement_cores()[0]}
+    seen = list[set[int]]()
+    with subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            os.sched_setaffinity(process.pid, one)
+            memory.pid = process.pid
+            memory.before_a_change = lambda: seen.append(os.sched_getaffinity(process.pid))
+            run_all(blocks_of(memory, honest(memory)))
+            assert seen and all(cores == set(measurement_cores()) for cores in seen)
+            assert os.sched_getaffinity(process.pid) == one
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("calls", [2, 3, CALLS])
