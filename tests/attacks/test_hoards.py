@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox
+from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, Tier
 
 pytestmark = pytest.mark.timeout(60)
 Confine = Callable[..., Confined]
@@ -81,4 +81,17 @@ def test_more_files_than_can_be_looked_through_in_time_are_too_many(sandbox: San
         limits=Limits(disk_bytes=512 * MIB, wall_s=60),
     )
     ended, _ = sandbox.run(filling)
+    assert ended.limit == "disk", ended
+
+
+def test_a_folder_that_tells_the_names_of_its_files_alone_counts_as_full(sandbox: Sandbox, workdir: Path) -> None:
+    if sandbox.tier is not Tier.BUBBLEWRAP:
+        pytest.skip("tier B lets nobody change a folder's mode")
+    hiding = Confined(
+        command=("/bin/sh", "-c", "mkdir names && : > names/file && chmod 0400 names && sleep 5"),
+        workdir=workdir,
+        allow_processes=True,
+        limits=Limits(disk_bytes=512 * MIB, wall_s=60),
+    )
+    ended, _ = sandbox.run(hiding)
     assert ended.limit == "disk", ended
