@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
-from ridgeline.tools.judge.worker.inputs.written_numbers import numbers_written
+from ridgeline.tools.judge.worker.inputs.written_numbers import WrittenNumbers
 from ridgeline.tools.records.trial_names import EARLY
 
 Held = Callable[[torch.Tensor], float]
@@ -46,7 +46,7 @@ def with_held_of(inputs: Tensors, others: Tensors, trial: str) -> Tensors:
 
 def _own_numbers(source: str, scalars: Sequence[Scalar]) -> list[float]:
     """Return scalars, and numbers that are written in the reference, but 0 and large ones; each once."""
-    found = [*(value for value in scalars if isinstance(value, float)), *numbers_written(source)]
+    found = [*(value for value in scalars if isinstance(value, float)), *WrittenNumbers(source).numbers()]
     ordered = sorted(found, key=lambda value: isinstance(value, int))
     return list(dict.fromkeys(float(value) for value in ordered if 0 < abs(value) <= _LARGEST))
 

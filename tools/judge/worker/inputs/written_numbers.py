@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 import torch
@@ -12,39 +12,41 @@ _RANGE = torch.iinfo(torch.int64)
 _BITS = 64
 
 
-def numbers_written(source: str) -> list[int | float]:
-    """Return the numbers in the order in which a walk meets them; one behind a minus also as it is without."""
-    return [number for node in ast.walk(ast.parse(source)) if (number := _number(node)) is not None]
+class WrittenNumbers:
+    """The numbers of one source, whose tree is read once."""
+
+    def __init__(self, source: str) -> None:
+        tree = ast.parse(source)
+        self._nodes = list(ast.walk(tree))
+        self._known = _named((*self._nodes, *tree.body))  # a module's name stands for its own number
+
+    def numbers(self) -> list[int | float]:
+        """Return the numbers in the order in which a walk meets them; one behind a minus also as it is without."""
+        return [number for node in self._nodes if (number := _number(node)) is not None]
+
+    def whole(self) -> torch.Tensor:
+        """Return those of them that are whole and fit 64 bits, each once, of shape (count,): a mark among words, say.
+
+        What is made of them by sums, products and powers counts as written: the last but five of so many words.
+        """
+        made = (_whole(node, self._known) for node in self._nodes if isinstance(node, ast.BinOp))
+        whole = {number for number in (*self.numbers(), *made) if _is_whole(number)}
+        return torch.tensor(sorted(whole), dtype=torch.int64)
+
+    def whole_runs(self) -> list[tuple[int, ...]]:
+        """Return the tuples and lists of two or more whole numbers, each once, in their order: a phrase that is looked for.
+
+        So are bytes, and text that is encoded. A name among the numbers stands for the last whole number that is assigned to
+        it, in the module before any function or class.
+        """
+        runs = [run for node in self._nodes if (run := _run_of(node, self._known)) is not None and len(run) > 1]
+        return list(dict.fromkeys(runs))
 
 
-def whole_numbers_written(source: str) -> torch.Tensor:
-    """Return those of them that are whole and fit 64 bits, each once, of shape (count,): a mark among words, say.
-
-    What is made of them by sums, products and powers counts as written: the last but five of so many words.
-    """
-    tree = ast.parse(source)
-    known = _named(tree)
-    made = {_whole(node, known) for node in ast.walk(tree) if isinstance(node, ast.BinOp)}
-    whole = {number for number in (*numbers_written(source), *made) if _is_whole(number)}
-    return torch.tensor(sorted(whole), dtype=torch.int64)
-
-
-def whole_runs_written(source: str) -> list[tuple[int, ...]]:
-    """Return the tuples and lists of two or more whole numbers, each once, in their order: a phrase that is looked for, say.
-
-    So are bytes, and text that is encoded. A name among the numbers stands for the last whole number that is assigned to it,
-    in the module before any function or class.
-    """
-    tree = ast.parse(source)
-    known = _named(tree)
-    runs = [run for node in ast.walk(tree) if (run := _run_of(node, known)) is not None and len(run) > 1]
-    return list(dict.fromkeys(runs))
-
-
-def _named(tree: ast.Module) -> dict[str, int]:
-    """Return the whole numbers that names stand for."""
+def _named(nodes: Iterable[ast.AST]) -> dict[str, int]:
+    """Return the whole numbers that names stand for, by the last of these nodes that assigns one."""
     known: dict[str, int] = {}
-    for node in (*ast.walk(tree), *tree.body):
+    for node in nodes:
         if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
             continue
         value = _whole(node.value, known)

@@ -13,7 +13,7 @@ import torch
 
 from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
 from ridgeline.tools.judge.worker.inputs.values.structure import is_within, range_without_sentinels
-from ridgeline.tools.judge.worker.inputs.written_numbers import whole_numbers_written, whole_runs_written
+from ridgeline.tools.judge.worker.inputs.written_numbers import WrittenNumbers
 
 _MARKED = 1 / 16
 """Share of an input's places that hold marks, and of those that hold runs of them."""
@@ -38,7 +38,8 @@ class Marks:
     @classmethod
     def of(cls, source: str, drawn_from: Mapping[int, Ends]) -> Marks:
         """Return the marks of a reference's source."""
-        return cls(whole_numbers_written(source), tuple(whole_runs_written(source)), drawn_from)
+        written = WrittenNumbers(source)
+        return cls(written.whole(), tuple(written.whole_runs()), drawn_from)
 
     def range_of(self, key: int | str, tensor: torch.Tensor) -> Ends | None:
         """Return the range of an argument's whole numbers, without sentinels; None of anything else."""
