@@ -37,7 +37,7 @@ from ridgeline.tools.judge.worker.grading.cases.class_errors import moved
 from ridgeline.tools.judge.worker.grading.cases.vector_signs import signed_as
 from ridgeline.tools.judge.worker.grading.excuses.choices import Choices, Way
 from ridgeline.tools.judge.worker.grading.excuses.explained import Explained, merged
-from ridgeline.tools.judge.worker.grading.limits.plain_sums import PLAIN_WAYS, PlainSums
+from ridgeline.tools.judge.worker.grading.limits.plain_sums import PLAIN_WAYS, PRODUCTS, PlainSums
 from ridgeline.tools.judge.worker.grading.outputs.compare import share_beyond
 from ridgeline.tools.judge.worker.grading.outputs.expected import Expected
 from ridgeline.tools.judge.worker.reference import Reference
@@ -52,8 +52,12 @@ _JUMPS = frozenset(
 )
 """Operations of floating numbers that jump; those whose results are of another type are told by that."""
 
-_SUMS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution", "sum", "mean"})
-"""Operations that add in float32 and round the sum, where their numbers are of 16 bits: last bits of it decide."""
+_SUMS = frozenset({*PRODUCTS, "convolution", "sum", "mean"})
+"""Operations that add in float32 and round the sum, where their numbers are of 16 bits: last bits of it decide.
+
+Only linear ones: of the sizes of numbers they give the size of all terms. PlainSums has a way of its own for norms and other
+functions of sums, which are not, and none for a convolution.
+"""
 
 
 def excused(

@@ -98,7 +98,7 @@ class PlainSums(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch ha
         if name in _NORMALISED and isinstance(operand, torch.Tensor) and _is_summed(operand):
             given = {argument.name: given.get(argument.name) for argument in func._schema.arguments}
             return (_NORMALISED[name](given, self._lanes), *func(*args, **(kwargs or {}))[1:])
-        if name in _PRODUCTS and "out" not in given and isinstance(operand, torch.Tensor) and _is_summed(operand):
+        if name in PRODUCTS and "out" not in given and isinstance(operand, torch.Tensor) and _is_summed(operand):
             return _product_of(name, given, self._lanes)
         made = _REDUCTIONS.get(name)
         if made is None or "out" in given or not (isinstance(operand, torch.Tensor) and _is_summed(operand)):
@@ -224,7 +224,7 @@ def _log_softmax(call: _Reduction) -> torch.Tensor:
 
 def _product_of(name: str, given: dict[str, Any], lanes: Lanes) -> torch.Tensor | None:
     """Return what one of the products gives; None where it is left as it is."""
-    first, second = (_tensor(given[key]) for key in _PRODUCTS[name])
+    first, second = (_tensor(given[key]) for key in PRODUCTS[name])
     batched_first = first if first.dim() == 3 else first[None] if first.dim() == 2 else first[None, None]
     batched_second = second if second.dim() == 3 else second[None] if second.dim() == 2 else second[None, :, None]
     made = lanes.product(batched_first, batched_second)
@@ -233,7 +233,7 @@ def _product_of(name: str, given: dict[str, Any], lanes: Lanes) -> torch.Tensor 
     shape = (*first.shape[:-1], *(second.shape[-1:] if second.dim() > 1 else ()))
     alpha, beta = float(given.get("alpha", 1)), float(given.get("beta", 1))
     product = made.to(first.dtype).reshape(shape) * alpha
-    if "self" in _PRODUCTS[name] or beta == 0:
+    if "self" in PRODUCTS[name] or beta == 0:
         return product
     return _tensor(given["self"]) * beta + product
 
@@ -284,7 +284,7 @@ _NORMALISED: dict[str, Callable[[dict[str, Any], Lanes], torch.Tensor]] = {
     "native_group_norm": _group_norm,
     "native_batch_norm": _batch_norm,
 }
-_PRODUCTS = {
+PRODUCTS = {
     "mm": ("self", "mat2"),
     "bmm": ("self", "mat2"),
     "addmm": ("mat1", "mat2"),
