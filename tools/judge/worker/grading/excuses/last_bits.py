@@ -322,7 +322,7 @@ def _wide(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _sizes_of(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.double().abs_() if tensor.is_floating_point() else tensor
+    return tensor.float().abs_() if tensor.is_floating_point() else tensor
 
 
 def _are_alike(operand: torch.Tensor, dims: Sequence[int] | None, *, is_kept: bool) -> torch.Tensor:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from tests.tools.judge.worker.drawn_secrets import SECRETS
 from tests.tools.judge.worker.grading.judged import Judged
 
+from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, operation_name
 from ridgeline.tools.judge.worker.grading.cases.class_errors import rounded
 from ridgeline.tools.judge.worker.grading.excuses.last_bits import LastBits, excused, shares_of
 from ridgeline.tools.records.trial_names import NOMINAL
@@ -292,3 +294,23 @@ def test_sums_of_16_bits_within_a_reference_may_be_rounded_to_either_side(secret
     judged = Judged("x, w", "torch.randn(64, 64), torch.randn(64, 64) / 8", body, secret=secret)
     assert judged.refused_in(sums_off_by(2.0**-23)) == []
     assert set(NOMINAL) <= set(judged.refused_in(sums_off_by(2.0**-13), NOMINAL))
+
+
+class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there
+    """Keeps the type of every product of matrices."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
+        self.made: list[torch.dtype] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.made += [result.dtype] if operation_name(func) == "mm" else []
+        return result
+
+
+def test_only_the_sums_themselves_are_made_in_float64_and_no_size_of_terms_is() -> None:
+    products = Products()
+    with products, LastBits(1):
+        torch.ones(2, 2).bfloat16() @ torch.ones(2, 2).bfloat16()
+    assert products.made == [torch.bfloat16, torch.float64, torch.float32]
