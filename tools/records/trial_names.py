@@ -44,7 +44,9 @@ NOT_FINITE = "not_finite"
 ONE_NAN, ONE_INFINITE = "one_nan", "one_infinite"
 """The trials in which one number of one of these inputs is NaN, or an infinity."""
 ONE_NOT_FINITE = (ONE_NAN, ONE_INFINITE)
-ARRANGED = (MOVED_COPY, PARALLEL_ROWS, SOLID, CORRIDOR, SHARED_NUMBERS, NOT_FINITE, *ONE_NOT_FINITE)
+TINY_NUMBERS = "tiny_numbers"
+"""The trial in some of whose rows, and at single places, inputs are tiny; only where there are inputs that may be so."""
+ARRANGED = (MOVED_COPY, PARALLEL_ROWS, SOLID, CORRIDOR, SHARED_NUMBERS, TINY_NUMBERS, NOT_FINITE, *ONE_NOT_FINITE)
 NEAR_ONE = "near_one"
 """The trial whose numbers are near one in size; only where much of a nominal output vanishes beside the rest of its row."""
 ORDER_ONE = "order_one"

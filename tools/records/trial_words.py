@@ -30,6 +30,7 @@ CONTENTS = {
     names.SOLID: "masks, labels and numbers in connected areas",
     names.CORRIDOR: "masks that are winding corridors",
     names.SHARED_NUMBERS: "whole numbers that inputs share or repeat, and marks among them",
+    names.TINY_NUMBERS: "tiny numbers in some rows and at single places",
     names.NOT_FINITE: "NaN and infinities in some rows of inputs",
     names.ONE_NAN: "one NaN in an input",
     names.ONE_INFINITE: "one infinity in an input",

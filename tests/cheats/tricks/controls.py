@@ -105,6 +105,8 @@ TRICKS: tuple[Trick, ...] = (
           c("crossed_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of features mixed by distances",
           "nothing: it must pass", c("nearby_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of rows by their size, and of a step of Adam", "nothing: it must pass",
+          c("divided_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of rows in order", "nothing: it must pass", c("ordered_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of values in the order of keys, and of equal hashes", "nothing: it must pass",
           c("keyed_honest", harmless())),

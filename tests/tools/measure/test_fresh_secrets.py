@@ -40,6 +40,7 @@ from ridgeline.tools.records.trial_names import (
     SIZED,
     SMALL_INPUTS,
     SOLID,
+    TINY_NUMBERS,
     TRANSFORMED,
     TWEAKED,
 )
@@ -270,13 +271,13 @@ def test_time_is_added_where_fresh_secrets_decide_and_nowhere_else() -> None:
 
 _SLOW_S = 3.0  # a call of so slow a kernel: none fits into the time of late ones
 _PLANNED = (*NOMINAL, *TWEAKED, "shifted", *(name for name in TRANSFORMED if name not in (*TWEAKED, "shifted")))
-_DOUBLING = (*_PLANNED, APART, *CROWDS, SOLID, *SILENT)
+_DOUBLING = (*_PLANNED, APART, *CROWDS, SOLID, TINY_NUMBERS, *SILENT)
 """The trials of `x * 2`."""
 _FIVE_ARGUMENTS = (
     *_PLANNED[:5],
     *(f"{ALONE}_{i}" for i in range(5)),
     *_PLANNED[5:],
-    *(APART, *CROWDS, MOVED_COPY, SOLID, LARGE_INPUTS, SMALL_INPUTS, *SILENT),
+    *(APART, *CROWDS, MOVED_COPY, SOLID, TINY_NUMBERS, LARGE_INPUTS, SMALL_INPUTS, *SILENT),
 )
 """The trials of `a + b * c - d * e`."""
 

@@ -19,6 +19,7 @@ from ridgeline.tools.records.trial_names import (
     ONE_NAN,
     SILENT,
     SOLID,
+    TINY_NUMBERS,
     as_kind,
 )
 
@@ -154,6 +155,18 @@ def test_moved_copies_come_in_a_timed_block_drawn_anew() -> None:
         x, y = judge.memory.inputs[index]
         likeness = torch.stack([torch.cosine_similarity(x.roll(lag, 1), y, 1) for lag in range(16, 49)]).amax(0)
         assert int((likeness > 0.9).sum()) >= 8
+        drawn.append(x.clone())
+    assert not torch.equal(*drawn)
+
+
+def test_tiny_numbers_come_in_a_timed_block_drawn_anew() -> None:
+    judge = Judge(loading(SOURCE, "00" * 16))
+    kind, drawn = as_kind(TINY_NUMBERS), []
+    assert kind in judge.loaded().timed_kinds
+    for _ in range(2):
+        [index] = judge.renew(Renew(wanted=(kind,), calls=1)).trial_sets
+        [x] = judge.memory.inputs[index]
+        assert int((x.abs().amax(-1) < 0.2).sum()) == 4
         drawn.append(x.clone())
     assert not torch.equal(*drawn)
 

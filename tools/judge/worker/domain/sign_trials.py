@@ -27,7 +27,7 @@ from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.own_time import OwnTime
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.trial_names import NOMINAL, PARALLEL_ROWS, SIGNED, part_of
+from ridgeline.tools.records.trial_names import NOMINAL, PARALLEL_ROWS, SIGNED, TINY_NUMBERS, part_of
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _LIMIT_S = 3.0
@@ -35,11 +35,11 @@ _LIMIT_S = 3.0
 _ROOM = 10.0
 """Operands rounded to tf32 may move a trial's output by this x tf32's nominal gates: more is rounding made large."""
 _ROOM_OF_SIGNS = 4.0
-"""The same of other signs, which bring sums of many terms near zero."""
+"""The same of other signs, which bring sums of many terms near zero, and of tiny numbers, whose quotients are huge."""
 _ROOM_OF_TYPE = 1.0
 """Part of fp32's gates by which the reference's own type may be off."""
 _ROOM_OF_TYPE_OF_SIGNS = 1 / 4
-"""The same of other signs: kernels that round otherwise have the rest."""
+"""The same of these: kernels that round otherwise have the rest."""
 _ROOM_OF_TYPE_OF_PARALLEL_ROWS = 4.0
 """The same of parallel rows: what is made of a distance of 0 errs more than any other number, and few are."""
 
@@ -123,9 +123,9 @@ def _is_left_to_rounding(reference: Reference, book: CaseBook, case: Case) -> bo
     if any(errors is None for errors in found):
         return True
     count = len(case.expected)
-    is_signed = case.name in book.changes.signed
+    is_narrow = case.name in book.changes.signed or case.name == TINY_NUMBERS
     of_arranged = _ROOM_OF_TYPE_OF_PARALLEL_ROWS if case.name == PARALLEL_ROWS else _ROOM_OF_TYPE
-    room, of_type = (_ROOM_OF_SIGNS, _ROOM_OF_TYPE_OF_SIGNS) if is_signed else (_ROOM, of_arranged)
+    room, of_type = (_ROOM_OF_SIGNS, _ROOM_OF_TYPE_OF_SIGNS) if is_narrow else (_ROOM, of_arranged)
     limits = (count * (room_of(PrecisionClass.TF32, room),), count * (room_of(PrecisionClass.FP32, of_type),))
     if all(are_within(e, limit, 1.0) for e, limit in zip(found, limits, strict=True)):
         return False

@@ -43,6 +43,7 @@ from ridgeline.tools.records.precision import (
     part_gate,
     strictness,
 )
+from ridgeline.tools.records.trial_names import TINY_NUMBERS
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
 
 _HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
@@ -162,10 +163,11 @@ class Grader:
     def _with_small_rows(self, case: Case, index: int, output: torch.Tensor, grade: OutputGrade) -> OutputGrade:
         """Return the grade of an output that is right so far, by how it keeps rows too small for the limit of rows.
 
-        The 1e-2 rule does not ask for them, nor is there anything to ask of an output that is exact.
+        The 1e-2 rule does not ask for them, nor do tiny numbers (an exponential less one loses those), or exact outputs.
         """
         want, accepted = case.expected[index], self._accepted[index]
-        if want.small is None or not grade.passed or self._by_crfm[index] or grade.measured is PrecisionClass.EXACT:
+        is_asked = want.small is not None and case.name != TINY_NUMBERS and not self._by_crfm[index]
+        if not (is_asked and grade.passed) or grade.measured is PrecisionClass.EXACT:
             return grade
         kept = kept_rows(output, want, accepted[-1], functools.partial(self._book.honest, case, index, accepted))
         if kept is None:

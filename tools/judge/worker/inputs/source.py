@@ -219,7 +219,7 @@ class SecretSource:
         return {i: ways for i, ways in found.items() if ways}
 
     def arranged(self, label: str, trial: str) -> Tensors:
-        """Return inputs arranged as one of ARRANGED has them: moved copies, areas, corridors, numbers of other inputs, NaN."""
+        """Return inputs arranged as one of ARRANGED has them: copies, areas, corridors, numbers of others, tiny ones, NaN."""
         return self.arrangements[trial](self.nominal(label), self._generator(label + ":copies"))
 
     def transformed(self, transform: Way, label: str) -> Tensors:

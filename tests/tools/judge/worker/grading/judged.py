@@ -28,9 +28,8 @@ class Judged:
         lines = "\n".join(f"        {line}" for line in body)
         self.reference = Reference(SOURCE.format(names=names, inputs=inputs, body=lines))
         memory: Any = SimpleNamespace(parameters={}, inputs=[self.reference.draw_inputs(0)], n_sets=4, device=Cpu())
-        self.book = CaseBook(
-            self.reference, SecretSource(self.reference, secret), memory, budget_bytes=1 << 28, held_bytes=1 << 28
-        )
+        self.source = SecretSource(self.reference, secret)
+        self.book = CaseBook(self.reference, self.source, memory, budget_bytes=1 << 28, held_bytes=1 << 28)
         self.examiner = Examiner(self.book, TRIALS, memory, self.reference, PrecisionClass.FP32)
 
     def passes(self, trial: str, kernel: Kernel) -> bool:

@@ -1,4 +1,4 @@
-"""The inputs that the trials `solid`, `corridor` and `shared_numbers` arrange: all that may be, or what the reference takes."""
+"""The inputs that `solid`, `corridor`, `shared_numbers` and `tiny_numbers` arrange: all that may be, or what is taken."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.arguments.noted_arrangements import NotedArrangements
+from ridgeline.tools.judge.worker.domain.arguments.tiny_numbers import settle_tiny_numbers
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
@@ -49,6 +50,7 @@ class ArrangedInputs:
             lambda chosen: functools.partial(with_corridors, chosen=chosen),
         )
         refused |= self._settle_shared(inputs, free)
+        settle_tiny_numbers(self._source, self._noted, self._names, self._objection)
         return {f"{trial} {self._names[i]}": why for (trial, i), why in refused.items()}
 
     def _settle_areas(self, asked: Sequence[int]) -> dict[tuple[str, int], str]:
