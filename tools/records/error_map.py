@@ -66,8 +66,9 @@ class LimitUse(Record):
 
 
 def _factor_words(factor: float) -> str:
-    """Return a factor with two digits, and as many more as show that it is not 1."""
-    return next(text for digits in (2, 3, 4, 17) if (text := f"{factor:.{digits}g}") != "1" or digits == 17)
+    """Return a factor with two digits, and as many more, up to six, as show that it is not 1."""
+    words = "just over 1" if factor > 1 else "just under 1" if factor < 1 else "1"
+    return next((text for digits in range(2, 7) if (text := f"{factor:.{digits}g}") != "1"), words)
 
 
 def nearest_limit(*uses: LimitUse | None) -> LimitUse | None:
