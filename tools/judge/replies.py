@@ -118,6 +118,7 @@ class Graded(Record):
     wrong_integers: int = 0  # integers and bools
     invalid_bools: int = 0  # of these, bytes that are neither 0 nor 1
     is_unrounded: bool = False  # the reference rounds nothing in that output
+    is_like_rounding: bool = False  # its errors lie as rounding in the measured class spreads them
     lost_rows: int = 0  # far below the rest, and not there
     lost_share: float = 0.0  # the largest one's root mean square over the whole output's
     error_map: ErrorMap | None = None  # None: too large to map, or no single element is beyond an element's limit

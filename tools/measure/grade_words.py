@@ -48,16 +48,23 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
         )
         return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
     if graded.measured is not None:
-        is_by_class = tolerance is not PrecisionClass.CRFM  # whose gate is 1e-2 of each element, whatever the class
-        like, required = (
-            (f"like {graded.measured} arithmetic, ", f", and {tolerance} is required") if is_by_class else ("", "")
-        )
-        reason = (
-            f"{name}: {error}: {like}sums of very many terms in one float, another constant (an "
-            f"epsilon, a factor), an approximated function, an input that is not read or some work left out{required}{details}"
-        )
+        reason = f"{name}: {error}{_loss_words(graded, tolerance, details)}"
         return Finding(code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
     return Finding(code=ReasonCode.WRONG_VALUES, reason=f"{name}: values of {output} differ ({error}){details}")
+
+
+def _loss_words(graded: Graded, tolerance: PrecisionClass, details: str) -> str:
+    """Return where values are off that are right in a looser class, and by what they may be.
+
+    The class comes first where errors lie as its rounding has them, the places where something else lost the digits.
+    """
+    is_by_class = tolerance is not PrecisionClass.CRFM  # whose gate is 1e-2 of each element, whatever the class
+    required = f", and {tolerance} is required" if is_by_class else ""
+    sums, left_out = "sums of very many terms in one float", "an input that is not read or some work left out"
+    others = f"another constant (an epsilon, a factor), an approximated function, {left_out}"
+    if is_by_class and not graded.is_like_rounding:
+        return f"{details}; {others}, or {sums}{required}"
+    return f": {f'like {graded.measured} arithmetic, ' if is_by_class else ''}{sums}, {others}{required}{details}"
 
 
 def trial_words(name: str, draw: int) -> str:

@@ -53,10 +53,22 @@ def test_a_gate_of_zero_has_no_factor() -> None:
 
 def test_a_looser_class_is_told_with_the_figure_too() -> None:
     nearest = LimitUse(measure=Measure.ROW, figure=3e-4, limit=4e-5)
-    found = explain_grade(graded(nearest, measured=PrecisionClass.TF32), PrecisionClass.FP32)
+    like = graded(nearest, measured=PrecisionClass.TF32, is_like_rounding=True)
+    found = explain_grade(like, PrecisionClass.FP32)
     assert found.code is ReasonCode.PRECISION_TOO_LOW
     assert "a row's error 0.0003, gate 4e-05 (7.5 x): like tf32 arithmetic" in found.reason
     assert "another constant (an epsilon, a factor)" in found.reason and "worst at out[1, 2]: " in found.reason
+
+
+def test_where_errors_are_not_as_rounding_has_them_the_places_come_first_and_no_class_is_named() -> None:
+    nearest = LimitUse(measure=Measure.ROW, figure=3e-4, limit=4e-5)
+    found = explain_grade(graded(nearest, measured=PrecisionClass.TF32), PrecisionClass.FP32)
+    assert found.code is ReasonCode.PRECISION_TOO_LOW
+    assert found.reason == (
+        "shifted: a row's error 0.0003, gate 4e-05 (7.5 x); worst at out[1, 2]: got 1.5, expected 1; another constant (an "
+        "epsilon, a factor), an approximated function, an input that is not read or some work left out, or sums of very many "
+        "terms in one float, and fp32 is required"
+    )
 
 
 def test_the_rule_of_one_part_in_a_hundred_names_no_class() -> None:
@@ -71,7 +83,8 @@ def test_the_rule_of_one_part_in_a_hundred_names_no_class() -> None:
 
 def test_a_scalar_has_no_place_and_is_not_all_of_anything() -> None:
     scalar = {"worst": Element(index=(), got=7.5, expected=7.4), "error_map": ErrorMap(wrong=1, total=1)}
-    found = explain_grade(graded(**scalar, measured=PrecisionClass.BF16), PrecisionClass.FP32)  # type: ignore[arg-type]
+    like = {"measured": PrecisionClass.BF16, "is_like_rounding": True}
+    found = explain_grade(graded(**scalar, **like), PrecisionClass.FP32)  # type: ignore[arg-type]
     assert found.code is ReasonCode.PRECISION_TOO_LOW, "only the words change"
     assert found.reason.endswith(
         "an input that is not read or some work left out, and fp32 is required; out: got 7.5, expected 7.4"

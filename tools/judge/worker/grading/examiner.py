@@ -35,6 +35,7 @@ from ridgeline.tools.judge.worker.grading.outputs.poison import (
     poison_word,
     unwritten,
 )
+from ridgeline.tools.judge.worker.grading.outputs.rounding_pattern import is_like_rounding
 from ridgeline.tools.judge.worker.grading.outputs.row_sizes import SmallRows
 from ridgeline.tools.judge.worker.grading.outputs.small_rows import worst_of_lost
 from ridgeline.tools.judge.worker.grading.probes import Passed, is_constant, passed, probes
@@ -44,6 +45,7 @@ from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.modelnew.tensor_bits import copied_bits, equal_bits
 from ridgeline.tools.records.error_map import UNBOUNDED
 from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.trial_names import NOMINAL
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Role
@@ -281,9 +283,11 @@ class Examiner:
 
     def _explained(self, graded: Graded, case: Case, grade: Grade, outputs: Tensors) -> Graded:
         index, difference = grade.output, grade.differences[grade.output]
+        want = case.expected[index]
         if grade.lost is not None:
-            return self._explained_lost(graded, grade.lost, outputs[index], case.expected[index], self.names[index])
-        worst = difference.worst or compare(outputs[index], case.expected[index], with_worst=True).worst
+            return self._explained_lost(graded, grade.lost, outputs[index], want, self.names[index])
+        worst = difference.worst or compare(outputs[index], want, with_worst=True).worst
+        own = self._book.own_errors(case, by) if (by := grade.measured) and by in NOMINAL_GATE else None
         return replace(
             graded,
             output=self.names[index],
@@ -293,7 +297,8 @@ class Examiner:
             wrong_integers=difference.wrong_integers,
             invalid_bools=difference.invalid_bools,
             is_unrounded=index in self._unrounded,
-            error_map=map_errors(outputs[index], case.expected[index], grade.gate.element),
+            is_like_rounding=own is not None and is_like_rounding(outputs[index], want, difference.errors, own[index]),
+            error_map=map_errors(outputs[index], want, grade.gate.element),
         )
 
     def _explained_lost(

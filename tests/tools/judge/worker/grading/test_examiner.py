@@ -86,6 +86,17 @@ def test_an_element_that_either_run_leaves_out_is_missing(body: str) -> None:
     assert bench.examiner.changed(0)
 
 
+@pytest.mark.parametrize("is_rounded", [True, False])
+def test_only_errors_that_lie_as_rounding_has_them_are_called_so(*, is_rounded: bool) -> None:
+    bench = Bench(BODIES["numbers"])
+    bench.examiner.prepare(TRIAL, 0, nan=True)
+    [right] = bench.reference.run(bench.memory.inputs[0])
+    bench.memory.outputs[0][0].copy_(right.bfloat16() if is_rounded else right * 1.002)
+    found = bench.examiner.examine(TRIAL, 0)
+    assert isinstance(found, Graded) and found.measured is PrecisionClass.BF16
+    assert found.is_like_rounding is is_rounded
+
+
 def test_a_write_behind_any_output_is_seen_in_either_run() -> None:
     bench = Bench(BODIES["several"])
     for index, name in enumerate(bench.examiner.names):
