@@ -309,3 +309,11 @@ def test_two_groups_of_two_numbers_are_one_range() -> None:
     assert range_without_sentinels(torch.tensor([0, 1, 100, 101] * 16)) == (0, 101)
     assert range_without_sentinels(torch.tensor([0] * 400 + [5, 254, 255] * 16)) == (0, 255)
     assert range_without_sentinels(torch.tensor([7])) == (7, 7)
+
+
+def test_of_a_narrow_range_a_number_that_comes_once_among_millions_is_seen() -> None:
+    labels = torch.arange(1 << 22) % 10
+    labels[:32] = torch.tensor([254, 255] * 16)
+    assert range_without_sentinels(labels) == (0, 9)
+    labels[1 << 21] = 120
+    assert range_without_sentinels(labels) == (0, 255)
