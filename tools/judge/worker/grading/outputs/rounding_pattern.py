@@ -1,4 +1,4 @@
-"""Whether an output's errors lie as rounding in less precision spreads them, and not where a step was left out."""
+"""Errors that lie as rounding in less precision spreads them, told from those of a step that was left out."""
 
 from __future__ import annotations
 
