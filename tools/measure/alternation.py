@@ -37,6 +37,10 @@ _COVERED_SHARE = 1 / 4
 """Share of the pairs of blocks before which kinds of contents that are due are asked for; at the end all of them are."""
 _TRIALS_SHARE = 3 / 4
 """Share of the pairs of blocks before which whole trials are asked for, while some are due."""
+_LAST_SINGLES = 2
+"""Blocks of one call that come when all blocks that count are over."""
+_SHORTER = 2.0
+"""Times that a candidate's calls are shorter than in its warm-up before blocks have more of them."""
 
 
 def planner_of(judge: JudgeProcess, block_s: float, *sides: TimedSide) -> BlockPlanner:
@@ -67,13 +71,12 @@ class AlternatingRun:
         self.inspector = Inspector(judge=ours.judge, checks=settings.checks)
         self._ours, self._theirs = ours, theirs
         self._rule = settings.rule
+        self._settings = settings
         self.planner = planner_of(ours.judge, settings.block_s, ours, theirs)
         for timed, _ in self._candidates():
-            timed.coverage = Coverage(
-                kinds=ours.judge.problem.timed_kinds, least=settings.checks if self.planner.most_calls > 1 else 1
-            )
+            timed.coverage = Coverage(kinds=ours.judge.problem.timed_kinds, least=self._least_graded)
         self._changing = [
-            (ChangingBlocks(timed=timed, planner=self.planner), other) for timed, other in self._able_to_work_ahead()
+            (ChangingBlocks(timed=timed, planner=self.planner), other) for timed, other in self._candidates()
         ]
 
     def alternate(self) -> PairedRatio:
@@ -88,9 +91,29 @@ class AlternatingRun:
                 calls = self.planner.count()
                 for timed, other in ((first, second), (second, first)):
                     self._block(timed, other, calls)
+            self._lengthen_blocks()
             measured = ratio_of(self._theirs, self._ours)
             if self._rule.is_done(measured, time.perf_counter() - started):
                 return measured
+
+    def _lengthen_blocks(self) -> None:
+        """Draw blocks of more calls where a candidate's are far shorter now than in its warm-up, which may mislead.
+
+        In a block of few short calls nothing could change in time.
+        """
+        shorter = [timed for timed, _ in self._candidates() if _SHORTER * timed.call_now_s < timed.usual_call_s]
+        if not shorter:
+            return
+        for timed in shorter:
+            timed.usual_call_s = timed.call_now_s
+        planned = planner_of(self._ours.judge, self._settings.block_s, self._ours, self._theirs)
+        self.planner.most_calls = max(self.planner.most_calls, planned.most_calls)
+        for timed, _ in self._candidates():
+            timed.coverage.least = self._least_graded
+
+    @property
+    def _least_graded(self) -> int:
+        return self._settings.checks if self.planner.most_calls > 1 else 1
 
     def expect_even(self) -> None:
         """Check that neither side works ahead: see singles.py.
@@ -155,7 +178,8 @@ class AlternatingRun:
         Raises:
             Distrusted: they do not.
         """
-        for blocks, other in self._changing:
+        for blocks, other in self._changing if self.planner.most_calls > 1 else ():
+            blocks.are_last = True
             self._look(blocks, other, blocks.n_wanted)
 
     def _look(self, blocks: ChangingBlocks, other: TimedSide, wanted: int) -> None:
@@ -171,7 +195,7 @@ class AlternatingRun:
     def _maybe_uncounted(self) -> None:
         """Run blocks that do not count now and then, so that a candidate cannot tell which block it is in."""
         for timed, other in self._able_to_work_ahead():
-            if len(timed.singles) < SINGLES and self.inspector.rng.random() < 1 / 2:
+            if len(timed.singles) < SINGLES - _LAST_SINGLES and self.inspector.rng.random() < 1 / 2:
                 self._block(timed, other, 1, BlockKind.SINGLE)
         for timed, other in self._candidates():
             trials, due = timed.coverage.due_trials(), timed.coverage.due()
@@ -179,7 +203,7 @@ class AlternatingRun:
                 self._cover(timed, other, self._one_of(trials))
             elif timed.blocks and due and self.inspector.rng.random() < _COVERED_SHARE:
                 self._cover(timed, other, due)
-        for blocks, other in self._changing:
+        for blocks, other in self._changing if self.planner.most_calls > 1 else ():
             if blocks.timed.blocks and self.inspector.rng.random() < 1 / 2:
                 self._look(blocks, other, blocks.n_changed + 1)
 

@@ -83,8 +83,8 @@ def time_candidate(
         run = AlternatingRun(ours, theirs, settings)
         _weigh_tickets(theirs, reference, run.planner)
         measured = run.alternate()
-        run.expect_even()
         run.expect_fresh()
+        run.expect_even()
         run.expect_every_kind()
         expect_idle(candidate, settings.idle_s)
         expect_consistent(ours, theirs)
@@ -134,8 +134,8 @@ def compare_sides(
     warm_up(one, other, settings)
     run = AlternatingRun(one, other, replace(settings, rule=settings.rule.without_giving_up()))
     run.alternate()
-    run.expect_even()
     run.expect_fresh()
+    run.expect_even()
     run.expect_every_kind()
     for timed in (one, other):
         with faults_of(timed.contender):

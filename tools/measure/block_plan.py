@@ -51,9 +51,9 @@ class BlockPlan:
         return self.order[self.calls :]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class BlockPlanner:
-    """Draws blocks for both sides of a measurement."""
+    """Draws blocks for both sides of a measurement, of more calls once these are seen to be shorter."""
 
     n_sets: int
     most_calls: int

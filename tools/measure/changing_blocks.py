@@ -6,7 +6,8 @@ no longer there. In all other blocks nothing changes, and both would be right.
 While some calls run, the judge writes other parameters, and other inputs for one of the calls to come. The next call that
 begins after that has to be of the new contents, however busy the machine is: an output that is not is proof. Nobody can
 know where in a block the contents change, and each part of a block has its turn. On a busy machine, where the judge is
-late, there are more blocks, not fewer graded calls.
+late, there are more blocks, not fewer graded calls. Two of the changes come when all blocks that count are over: a kernel that
+counts them has nothing that tells it that none will follow.
 
 Where a change came too late the next one is begun in the first call: one that makes what later calls of a few microseconds keep
 lasts long enough for it, and all others would be over.
@@ -65,14 +66,17 @@ class ChangingBlocks:
     planner: BlockPlanner
     tries: int = 0
     changed: set[tuple[int, bool]] = field(default_factory=set)  # parts that had a change, and whether it was held
+    are_last: bool = False  # no block that counts follows
     in_vain: int = 0  # blocks since the last change that came in time
     delays: list[int] = field(default_factory=list)  # calls that began while contents were written
     rng: random.Random = field(default_factory=random.SystemRandom)
     _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1), init=False)
+    _kept_back: frozenset[tuple[int, bool]] = field(default=frozenset(), init=False)  # until these are the last blocks
 
     def __post_init__(self) -> None:
         """Begin the thread that changes contents: beginning with a block, it would show in the machine's count of tasks."""
         self._beside.submit(int).result()
+        self._kept_back = frozenset((self.rng.randrange(BLOCK_PARTS), is_held) for is_held in (False, True))
 
     @property
     def n_changed(self) -> int:
@@ -88,14 +92,18 @@ class ChangingBlocks:
     def has_room(self) -> bool:
         """Say whether there can be such a block: a set is left over, it is short enough, and the device lets it change."""
         calls = max(LEAST_CHANGING_CALLS, self.planner.most_calls)
-        fits = calls < self.planner.n_sets and calls * self.timed.usual_call_s <= LONGEST_CHANGING_S
+        fits = calls < self.planner.n_sets and calls * self.timed.call_now_s <= LONGEST_CHANGING_S
         return fits and TIMED_DEVICES[self.timed.judge.device_kind].changes_within_blocks
 
     def is_open(self, wanted: int) -> bool:
-        """Say whether another block is to run, until `wanted` changes came in time or the tries are used up."""
-        is_long = self.planner.most_calls * self.timed.usual_call_s > CERTAIN_BLOCK_S
+        """Say whether another block is to run, until `wanted` changes came in time or the tries are used up.
+
+        Those that are kept back are wanted of the last blocks alone.
+        """
+        is_long = self.planner.most_calls * self.timed.call_now_s > CERTAIN_BLOCK_S
         tries = LONG_BLOCK_TRIES if is_long else TRIES
-        return self.n_changed < min(wanted, self.n_wanted) and self.tries < tries * wanted and self.has_room
+        most = self.n_wanted - (0 if self.are_last else len(self._kept_back))
+        return self.n_changed < min(wanted, most) and self.tries < tries * wanted and self.has_room
 
     def plan(self) -> BlockPlan:
         """Draw a block of as many calls as any: their number would tell a candidate what kind of block it is in."""
@@ -111,7 +119,7 @@ class ChangingBlocks:
         self.in_vain += 1
         timed = self.timed
         timed.judge.ask(DrawNext())
-        watch = TicketWatch(side=timed.side, sets=plan.sets, block_s=plan.calls * timed.usual_call_s)
+        watch = TicketWatch(side=timed.side, sets=plan.sets, block_s=plan.calls * timed.call_now_s)
         with on_any_core(timed.judge.pid):
             changing = self._beside.submit(self._change, plan, watch)
             try:
@@ -187,7 +195,8 @@ class ChangingBlocks:
     def _next(self) -> tuple[int, bool]:
         """Draw a part that still lacks a change, and whether the candidate is to be stopped for it."""
         ways = [(part, is_held) for part in range(BLOCK_PARTS) for is_held in (False, True)]
-        part, is_held = self.rng.choice([each for each in ways if each not in self.changed])
+        later = frozenset() if self.are_last else self._kept_back
+        part, is_held = self.rng.choice([each for each in ways if each not in self.changed | later])
         return part, is_held or self.in_vain > PATIENCE
 
     def _note(self, part: int, *, is_held: bool) -> None:
@@ -195,7 +204,7 @@ class ChangingBlocks:
         found = {(part, is_held)} | ({(part, False)} if self.in_vain > PATIENCE else set())
         if found - self.changed:
             self.in_vain = 0
-        self.changed |= found
+        self.changed |= found - (frozenset() if self.are_last else self._kept_back)
 
     def _place(self, part: int, calls: int, first: int) -> int:
         """Draw how many calls of a block are to have begun when contents have changed in one of its parts."""
@@ -220,7 +229,7 @@ class ChangingBlocks:
 
     def _has_ended_early(self, watch: TicketWatch) -> bool:
         """Let the first call work for a while, and say whether the block was over first."""
-        return watch.ended.wait(self.rng.uniform(*_PART_OF_FIRST) * self.timed.usual_call_s)
+        return watch.ended.wait(self.rng.uniform(*_PART_OF_FIRST) * self.timed.call_now_s)
 
 
 def _not_fresh(trial: Trial, *, is_right_alone: bool) -> Distrusted:

@@ -3,8 +3,8 @@
 A block is one loop: one request to the side, timed by the parent until the side is at rest again. Every call of a block
 meets contents that are new since just before the block, and every call counts. Whatever a candidate computes ahead or
 keeps is therefore computed while the clock runs, and is of no use to another block; block_plan.py keeps it from knowing
-what to compute ahead. A candidate that misleads the warm-up changes only how long blocks are, and so how much the cost
-of a request weighs.
+what to compute ahead. A candidate that misleads the warm-up makes blocks short, until a few of them have told how long its
+calls are.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ BUSY_SHARE = 0.05
 WAKING_S = 5e-4
 """What the threads of a process that goes on after a stop wait for their cores in a block; it does not count."""
 _FEW_CALLS = 3
+_LATEST = 4
+"""Blocks whose median says how long a call takes now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,12 @@ class TimedSide:
             done += chunk
             spent += last
         self.usual_call_s = max(last / chunk, 1e-7)
+
+    @property
+    def call_now_s(self) -> float:
+        """Return the seconds of a call by the latest blocks that count, where these were shorter than the warm-up's."""
+        latest = [block.parent_s for block in self.blocks[-_LATEST:]]
+        return min(self.usual_call_s, median(latest)) if latest else self.usual_call_s
 
     @staticmethod
     def _is_warm(warm_up: WarmUp, done: int, spent: float, n_sets: int) -> bool:

@@ -131,6 +131,7 @@ def blocks_of(memory: Memory, side: Looping, *, calls: int = CALLS, rng_seed: in
 def run_all(blocks: ChangingBlocks) -> list[BlockPlan]:
     """Run blocks until there is none to come, and return them."""
     plans = []
+    blocks.are_last = True
     while blocks.is_open(blocks.n_wanted):
         blocks.timed.judge.outputs[:] = [-1.0] * N_SETS  # type: ignore[attr-defined]  # as a renewal poisons them
         plans.append(blocks.plan())

@@ -161,6 +161,7 @@ def test_a_change_counts_where_the_call_whose_inputs_it_wrote_had_yet_to_begin()
     memory.before_a_change = side.run_until_one_is_left
     for rng_seed in range(40):
         blocks = blocks_of(memory, side, rng_seed=rng_seed)
+        blocks.are_last = True
         plan = blocks.plan()
         blocks.run(plan)
         is_of_last = memory.changed[-1] == plan.sets[-1]

@@ -1,0 +1,102 @@
+"""What is looked at when all blocks that count are over, and how soon a misleading warm-up is seen through."""
+
+from __future__ import annotations
+
+import pytest
+from tests.tools.measure.looping import CALL_S, CALLS, Looping, Memory, blocks_of, honest, run_all
+from tests.tools.measure.test_coverage import SETTINGS, BusyJudge, run
+
+from ridgeline.tools.measure import changing_blocks
+from ridgeline.tools.measure.changing_blocks import BLOCK_PARTS, CERTAIN_BLOCK_S, ChangingBlocks
+from ridgeline.tools.measure.distrust import Distrusted
+from ridgeline.tools.measure.singles import SINGLES
+from ridgeline.tools.measure.ticket_watch import TicketWatch
+from ridgeline.tools.measure.timed_side import Block
+from ridgeline.tools.runner.loop_time import LoopTime
+
+SLOW = 40
+
+
+def counted(call_s: float, calls: int = CALLS) -> Block:
+    return Block(calls=calls, took=LoopTime(parent_s=calls * call_s, own_s=calls * call_s), page_faults=0)
+
+
+def run_before_the_end(blocks: ChangingBlocks) -> None:
+    while blocks.is_open(blocks.n_changed + 1):
+        blocks.run(blocks.plan())
+
+
+def test_a_change_of_either_kind_is_kept_back_until_no_block_that_counts_follows() -> None:
+    kept_back = set()
+    for rng_seed in range(12):
+        memory = Memory()
+        blocks = blocks_of(memory, honest(memory), rng_seed=rng_seed)
+        run_before_the_end(blocks)
+        missing = {(part, held) for part in range(BLOCK_PARTS) for held in (False, True)} - blocks.changed
+        assert sorted(is_held for _, is_held in missing) == [False, True]
+        kept_back |= missing
+        run_all(blocks)
+        assert blocks.n_changed == 2 * BLOCK_PARTS
+    assert len(kept_back) > BLOCK_PARTS
+
+
+def test_a_kernel_that_keeps_things_once_the_usual_changes_have_come_is_found() -> None:
+    for rng_seed in range(6):
+        memory, kept, keeps = Memory(), [0.0], [False]
+
+        def begin(_sets: object, memory: Memory = memory, kept: list[float] = kept) -> None:
+            kept[0] = memory.parameter
+
+        def call(index: int, memory: Memory = memory, kept: list[float] = kept, keeps: list[bool] = keeps) -> None:
+            memory.outputs[index] = 2 * memory.inputs[index] + (kept[0] if keeps[0] else memory.parameter)
+
+        blocks = blocks_of(memory, Looping(memory, call, begin), rng_seed=rng_seed)
+        run_before_the_end(blocks)
+        keeps[0] = True
+        with pytest.raises(Distrusted, match="keeps nothing from call to call"):
+            run_all(blocks)
+
+
+def test_a_block_is_as_long_as_its_calls_are_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warm-up that is slow on purpose would have the parent sleep until the block is over, and tries end sooner."""
+    looked_for = list[float]()
+
+    def watch(*, block_s: float, **rest: object) -> TicketWatch:
+        looked_for.append(block_s)
+        return TicketWatch(block_s=block_s, **rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(changing_blocks, "TicketWatch", watch)
+    memory = Memory()
+    blocks = blocks_of(memory, honest(memory))
+    blocks.timed.usual_call_s = SLOW * CALL_S
+    assert not blocks.has_room or blocks.planner.most_calls * blocks.timed.usual_call_s > CERTAIN_BLOCK_S
+    blocks.timed.blocks += [counted(SLOW * CALL_S), *(counted(CALL_S) for _ in range(4))]
+    run_all(blocks)
+    assert blocks.n_changed == 2 * BLOCK_PARTS
+    assert max(looked_for) <= 1.01 * CALLS * CALL_S
+
+
+@pytest.mark.parametrize(("warm_up_s", "few"), [(40e-3, 2), (0.6, 1)], ids=["a few calls", "one call"])
+def test_blocks_have_more_calls_once_these_are_far_shorter_than_in_the_warm_up(warm_up_s: float, few: int) -> None:
+    measurement, ours = run(BusyJudge(), call_s=1e-3)
+    usual = measurement.planner.most_calls
+    ours.usual_call_s, measurement.planner.most_calls, ours.coverage.least = warm_up_s, few, 1
+    measurement.alternate()
+    assert measurement.planner.most_calls == usual > few and ours.usual_call_s == pytest.approx(1e-3)
+    assert ours.coverage.least == SETTINGS.checks
+
+
+def test_blocks_stay_as_long_while_calls_take_as_long_as_ever() -> None:
+    measurement, ours = run(BusyJudge(), call_s=1e-3)
+    usual = measurement.planner.most_calls
+    ours.usual_call_s = 1.5e-3
+    measurement.alternate()
+    assert measurement.planner.most_calls == usual and ours.usual_call_s == 1.5e-3
+
+
+def test_two_blocks_of_one_call_come_when_all_that_count_are_over() -> None:
+    measurement, ours = run(BusyJudge())
+    measurement.alternate()
+    assert len(ours.singles) <= SINGLES - 2
+    measurement.expect_even()
+    assert len(ours.singles) == SINGLES
