@@ -29,9 +29,9 @@ from .trick import Case, Form, Stage, compared
 
 ROOT = HERE.parent.parent
 PROBLEMS = (
-    "aligned", "apart", "bounded", "conditioned", "counted", "crossed", "derived", "directed", "divided", "double", "drawn",
-    "edge", "eroded", "filtered", "flooded", "given", "grouped", "headed", "held", "hidden", "keyed", "lasting", "limited",
-    "linear", "lined", "linked", "listed", "loaded", "logged", "mapped", "matched", "mirrored", "missing", "moved",
+    "aligned", "apart", "binned", "bounded", "conditioned", "counted", "crossed", "derived", "directed", "divided", "double",
+    "drawn", "edge", "eroded", "filtered", "flooded", "given", "grouped", "headed", "held", "hidden", "keyed", "lasting",
+    "limited", "linear", "lined", "linked", "listed", "loaded", "logged", "mapped", "matched", "mirrored", "missing", "moved",
     "nearby", "ordered", "paired", "parted", "phrased", "placed", "plain", "pooled", "ranked", "recalled", "rooted",
     "routed", "settled", "several", "shared", "silent", "sized", "solved", "spread", "sticky", "uneven",
 )  # fmt: skip

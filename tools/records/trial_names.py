@@ -136,7 +136,10 @@ ALONE = "alone"
 """A trial `alone_NAME` differs from its base in one argument; `alone_1`, `alone_2`, … in a share of many arguments."""
 SCALARS = "scalars"
 """The trial in which floating-point scalars have other values of their size; only where there are such."""
-TIMED = (*(trial for trial in SIZED if trial not in SILENT), NEAR_ONE, *ARRANGED, SCALARS)
+AS_MADE = "as_made"
+"""The trial whose inputs are as `get_inputs` gives them, and whose parameters and buffers as the module makes them: only there
+do numbers meet that are equal in both. There is none where these never vary."""
+TIMED = (*(trial for trial in SIZED if trial not in SILENT), NEAR_ONE, *ARRANGED, SCALARS, AS_MADE)
 """The trials that timed blocks meet as they are, since no timed set and no block's parameters are of their kind otherwise."""
 MIXED_SIGNS, FEW_SIGNS, OPPOSITE_SIGNS = "mixed_signs", "few_signs", "opposite_signs"
 SIGNED = (MIXED_SIGNS, FEW_SIGNS, OPPOSITE_SIGNS)

@@ -63,6 +63,7 @@ CONTENTS = {
     names.HELD_LATE: "inputs one number after a first part",
     names.HELD_EARLY: "inputs one number before a last part",
     **dict.fromkeys(names.UNEVEN, "one argument larger beside the others, or smaller"),
+    names.AS_MADE: "inputs as drawn, parameters as the module makes them",
     names.SCALARS: "other values of the scalars",
     names.MIXED_SIGNS: "half of the signs changed",
     names.FEW_SIGNS: "few signs changed",

@@ -101,6 +101,8 @@ TRICKS: tuple[Trick, ...] = (
     trick(G.CONTROL, "an honest kernel of a softmax's logarithms", "nothing: it must pass", c("logged_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of positions that follow each other, slots of whole blocks, and a few lengths",
           "nothing: it must pass", c("placed_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of bins and thresholds that buffers hold", "nothing: it must pass",
+          c("binned_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of distances and angles between two inputs' rows", "nothing: it must pass",
           c("crossed_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of features mixed by distances",

@@ -28,6 +28,7 @@ from ridgeline.tools.records.trial_names import (
     ALONE,
     APART,
     ARRANGED,
+    AS_MADE,
     CROWDS,
     LARGE_INPUTS,
     MOVED_COPY,
@@ -345,5 +346,6 @@ def test_the_deadline_is_for_the_nominal_and_transformed_trials_at_least_and_kno
         *(f"{ALONE}_{i}" for i in range(_MOST_ALONE)),
         *SIGNED,
         SCALARS,
+        AS_MADE,
     )
     assert len(_PLANNED) + len(further) == MOST_TRIALS

@@ -40,6 +40,7 @@ from ridgeline.tools.records.trial_names import (
     ALONE,
     APART,
     ARRANGED,
+    AS_MADE,
     CROWDS,
     GIVEN,
     NOMINAL,
@@ -119,7 +120,7 @@ class Domain:
         """Find out which trials beside the nominal ones the reference takes, and return them."""
         source, book, reference = self._source, self._book, self._reference
         self.skipped |= settle_lifts(source, book, reference.input_names, self._objection_to)
-        there_are = (*TRANSFORMED, APART) if source.may_be_apart else TRANSFORMED
+        there_are = (*TRANSFORMED, *(APART,) * source.may_be_apart, *(AS_MADE,) * bool(source.weights.varied))
         transformed = [n for n in there_are if self._takes_trial(n)]
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         self.skipped |= settle_copies(source, book, reference, self._objection_to, self._try_unless_lost)
@@ -318,8 +319,7 @@ class Domain:
         if self._is_given_finite and not case.is_finite:
             self._book.forget(name)
             return Known.OUTSIDE
-        objection = self._objection_to_case(case)
-        if objection:
+        if objection := self._objection_to_case(case):
             self._book.forget(name)
         return objection
 

@@ -31,6 +31,7 @@ from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.records.trial_names import (
     APART,
     ARRANGED,
+    AS_MADE,
     BANDED_HIGH,
     BANDS,
     BETWEEN,
@@ -130,6 +131,7 @@ class TrialContents:
             MIXTURE: self._as_timed,
             **{trial: functools.partial(self._source.crowded, trial=trial) for trial in CROWDS},
             GIVEN: self._source.given,
+            AS_MADE: self._source.given,
         }
         kind = name if name in draws else self._source.beside.get(name, name)
         return draws.get(kind, self._source.nominal)(name), self._parameters_of(name)
@@ -216,6 +218,8 @@ class TrialContents:
             return weights.with_slices(self.parameters(NOMINAL[1]), name)
         if name == TWEAKED[2]:
             return weights.with_elements(self.parameters(NOMINAL[1]), name)
+        if name == AS_MADE:
+            return weights.defaults
         if name == ORDER_ONE:
             return weights.of_order_one(label)
         if name in MOVED:
