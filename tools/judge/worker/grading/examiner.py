@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import torch
 
-from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.replies import Beyond, Different, Graded, Missing, Same, Touched
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.cases.case import (
@@ -23,6 +22,7 @@ from ridgeline.tools.judge.worker.grading.cases.case import (
 )
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.cases.vector_signs import as_expected
+from ridgeline.tools.judge.worker.grading.degenerate import find_degenerate
 from ridgeline.tools.judge.worker.grading.grades import Grade, Grader
 from ridgeline.tools.judge.worker.grading.limits.narrowing import computed_dtypes
 from ridgeline.tools.judge.worker.grading.limits.unrounded import unrounded_outputs
@@ -38,17 +38,15 @@ from ridgeline.tools.judge.worker.grading.outputs.poison import (
 from ridgeline.tools.judge.worker.grading.outputs.rounding_pattern import is_like_rounding
 from ridgeline.tools.judge.worker.grading.outputs.row_sizes import SmallRows
 from ridgeline.tools.judge.worker.grading.outputs.small_rows import worst_of_lost
-from ridgeline.tools.judge.worker.grading.probes import Passed, is_constant, passed, probes
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.modelnew.tensor_bits import copied_bits, equal_bits
 from ridgeline.tools.records.error_map import UNBOUNDED
-from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.trial_names import NOMINAL
-from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Role
+from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _STALE = 1e-2  # so close to another trial's expected output is no coincidence, unless it is as close to its own
 
@@ -76,49 +74,9 @@ class Examiner:
         self._behind: dict[int, int] = {}  # what every byte behind a set's outputs holds
         self._over_nan: set[int] = set()  # the sets whose poison is NaN
         self._snapshot: Tensors = ()
-        self.degenerate = self._probe()
+        self.degenerate = find_degenerate(book, self._grader, self._dtypes)
         self._unrounded = unrounded_outputs(reference, book, trials, self._dtypes)
         self._grader.expect_no_rounding(self._unrounded)
-
-    # --------------------------------------------------------------------------------------------------------- probes
-
-    def _probe(self) -> Finding | None:
-        case, other = self._book.case(NOMINAL[0]), self._book.case(NOMINAL[1])
-        if any(self._book.own_errors(each, PrecisionClass.FP32) is None for each in (case, other)):
-            raise BadReferenceError.of_text(
-                "forward() gives NaN or infinity where float64 gives a number, on inputs as get_inputs() draws "
-                "them: it overflows on the way, so nothing tells which output is right; make the inputs smaller or the "
-                "arithmetic stable"
-            )
-        if is_constant(case) and is_constant(other):
-            return Finding(code=ReasonCode.CONSTANT_OUTPUT, reason="the reference's output is one number everywhere")
-        passing = self._passing(case, other)
-        if passing:
-            self._tighten(passing)
-            passing = self._passing(case, other)
-        if self._tighten([found for found in passing if not found.is_work], only_once=True):
-            passing = self._passing(case, other)
-        trivial = [found.name for found in passing if found.is_everything and not found.is_work]
-        if trivial:
-            reason = f"an output of {', '.join(trivial)} passes the comparison"
-            return Finding(code=ReasonCode.TRIVIAL_OUTPUT_PASSES, reason=reason)
-        return None
-
-    def _passing(self, case: Case, other: Case) -> list[Passed]:
-        """Return the probes that pass now."""
-        found = (
-            passed(p, case, self._grader.grade(p.outputs, case).passed_by) for p in probes(case, other, self._dtypes)
-        )
-        return [each for each in found if each is not None]
-
-    def _tighten(self, passing: Sequence[Passed], *, only_once: bool = False) -> bool:
-        """Judge the outputs more strictly of which something trivial passes, and return whether there are any."""
-        chosen = {index for found in passing for index in found.outputs}
-        if only_once:
-            chosen = {index for index in chosen if not self._grader.is_tightened(index)}
-        for index in chosen:
-            self._grader.tighten(index)
-        return bool(chosen)
 
     # --------------------------------------------------------------------------------------------------------- poison
 
