@@ -25,7 +25,7 @@ REASON_BYTES = 300
 _MOST_NAMES = 3
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ERROR = re.compile(
-    r": (fatal |internal compiler )?error[: ]|: Error: |(nvcc|ptxas) (fatal|error)|^ptxas .*; error\s*:"
+    r": (fatal |internal compiler )?error[: ]|: (Fatal error|Error): |(nvcc|ptxas) (fatal|error)|^ptxas .*; error\s*:"
     r"|undefined reference|undefined symbol|multiple definition|out of memory",
     re.MULTILINE,
 )

@@ -39,7 +39,7 @@ REFERENCE_SLOWDOWN = 1.5
 """Work that a candidate left on a GPU runs beside the reference too, which then takes longer than before the candidate's
 first call."""
 STALE_ERROR = 10.0
-"""Relative error below which a wrong timed output looks like another call's result; an unwritten one is far above."""
+"""Relative error below which a wrong timed output may be another call's result; an unwritten one is far above."""
 UNASKED = 2
 """Sets without a call whose outputs are looked at after each block."""
 ROUNDED_ERROR = 0.1
@@ -151,7 +151,11 @@ def wrong_output(trial: Trial, index: int, contents: str = "") -> Distrusted:
         )
         return Distrusted(ReasonCode.PRECISION_TOO_LOW, reason)
     if trial.rel_error < STALE_ERROR:
-        reason = f"{where}: it was right before the inputs changed in place, so a result is kept between calls"
+        kept = "a result is kept between calls, while inputs change in place"
+        causes = (
+            f"it is wrong for such contents, or {kept}" if contents else f"{kept}, or it is wrong for some contents"
+        )
+        reason = f"{where}: it was right when it was verified, so {causes}"
         return Distrusted(ReasonCode.STALE_OUTPUT, reason)
     reason = f"{where}: not every call of a timed loop writes its whole output before it returns"
     return Distrusted(ReasonCode.TIMED_OUTPUT_WRONG, reason)

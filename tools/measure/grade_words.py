@@ -61,7 +61,8 @@ def _loss_words(graded: Graded, tolerance: PrecisionClass, details: str) -> str:
     is_by_class = tolerance is not PrecisionClass.CRFM  # whose gate is 1e-2 of each element, whatever the class
     required = f", and {tolerance} is required" if is_by_class else ""
     sums, left_out = "sums of very many terms in one float", "an input that is not read or some work left out"
-    others = f"another constant (an epsilon, a factor), an approximated function, {left_out}"
+    cancelled = "a difference of nearly equal numbers"
+    others = f"another constant (an epsilon, a factor), an approximated function, {cancelled}, {left_out}"
     if is_by_class and not graded.is_like_rounding:
         return f"{details}; {others}, or {sums}{required}"
     return f": {f'like {graded.measured} arithmetic, ' if is_by_class else ''}{sums}, {others}{required}{details}"

@@ -167,6 +167,12 @@ def test_an_assembler_s_error_is_quoted() -> None:
     assert found.reason == "kernel.cpp:2: Error: no such instruction: `bogus %eax'"
 
 
+def test_an_assembler_s_fatal_error_is_quoted() -> None:
+    log = "kernel.s: Assembler messages:\nkernel.s:2: Fatal error: macros nested too deeply\nkernel.s:2:  Info: from here\n"
+    found = explain_log(trim_log(log), ENTRY)
+    assert found.reason == "kernel.s:2: Fatal error: macros nested too deeply"
+
+
 def test_the_include_that_the_compiler_names_is_told() -> None:
     log = (
         "kernel.cpp:2:6: error: 'vector' is not a member of 'std'\n"

@@ -141,6 +141,18 @@ def test_a_wrong_timed_output_is_explained_by_its_error(error: float, code: Reas
     assert fault.finding.code is code
 
 
+@pytest.mark.parametrize(
+    ("contents", "words"),
+    [
+        ("", "so a result is kept between calls, while inputs change in place, or it is wrong for some contents"),
+        ("inputs as in crowded", "so it is wrong for such contents, or a result is kept between calls, while inputs "),
+    ],
+)
+def test_a_wrong_timed_output_is_not_said_to_be_kept_for_certain(contents: str, words: str) -> None:
+    fault = wrong_output(Trial(name="set_3", rel_error=0.5, gate=1e-5, passed=False), 3, contents)
+    assert words in fault.finding.reason
+
+
 def test_a_wrong_timed_output_names_the_limit_that_broke() -> None:
     row = LimitUse(measure=Measure.ROW, figure=6e-5, limit=4e-5)
     fault = wrong_output(Trial(name="set_3", rel_error=1.4e-6, gate=1e-5, passed=False, nearest=row), 3)
