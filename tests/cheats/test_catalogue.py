@@ -29,11 +29,12 @@ from .trick import Case, Form, Stage, compared
 
 ROOT = HERE.parent.parent
 PROBLEMS = (
-    "aligned", "apart", "binned", "bounded", "conditioned", "counted", "crossed", "derived", "directed", "divided", "double",
-    "drawn", "edge", "eroded", "filtered", "flooded", "given", "grouped", "headed", "held", "hidden", "keyed", "lasting",
-    "limited", "linear", "lined", "linked", "listed", "loaded", "logged", "mapped", "matched", "mirrored", "missing", "moved",
-    "nearby", "ordered", "paired", "parted", "phrased", "placed", "plain", "pooled", "ranked", "recalled", "rooted",
-    "routed", "settled", "several", "shared", "silent", "sized", "solved", "spread", "sticky", "uneven",
+    "aligned", "apart", "binned", "bounded", "closed", "conditioned", "counted", "crossed", "derived", "directed",
+    "divided", "double", "drawn", "edge", "eroded", "filtered", "flooded", "given", "grouped", "headed", "held",
+    "hidden", "keyed", "lasting", "limited", "linear", "lined", "linked", "listed", "loaded", "logged", "mapped",
+    "matched", "mirrored", "missing", "moved", "nearby", "ordered", "paired", "parted", "phrased", "placed", "plain",
+    "pooled", "ranked", "recalled", "rooted", "routed", "settled", "several", "shared", "silent", "sized", "solved",
+    "spread", "sticky", "uneven",
 )  # fmt: skip
 CASES = cases(Form.C)
 SLOW_TO_TIME = ("mapped_honest", "paired_honest", "double_honest", "edge_honest", "several_honest", "sized_honest")

@@ -1,6 +1,7 @@
 """Inputs most of whose numbers are one of them: what counts them, or has room for so many of each, has to hold that.
 
-Rows are crowded around numbers of their own, or all of them around the largest: sums of those need the most room.
+Rows are crowded around numbers of their own, or all of them around the largest: sums of those need the most room. Beside
+these the ends of [0, 1] come, which `torch.rand` does not give, or hardly ever, and bytes that are divided by 255 do.
 """
 
 from __future__ import annotations
@@ -31,6 +32,12 @@ _LESS_HIGH = 1 / 4
 """Part of that share by which rows, and columns, around the largest number have less at most."""
 _OWN_ROWS = 1 / 2
 """Share of the rows whose number is one of their own."""
+_NEAR_END = 1 / 16
+"""How near to 0 and to 1 the ends of numbers lie that are taken for drawn from [0, 1)."""
+_AT_ENDS = 1 / 16
+"""Share of the places of such an input that hold these ends."""
+_WAYS_OF_ENDS = ((0.0, 1.0), (1.0,), (0.0,))
+"""The ends that come, the widest first: a reference may divide by one of them, or take its logarithm."""
 
 
 def ways_to_crowd(trial: str, tensor: torch.Tensor, *, is_alike: bool) -> tuple[Way, ...]:
@@ -47,6 +54,8 @@ def ways_to_crowd(trial: str, tensor: torch.Tensor, *, is_alike: bool) -> tuple[
     is_whole = range_of_whole(tensor) is not None
     if not is_whole and (not tensor.is_floating_point() or _has_structure(tensor)):
         return ()
+    if trial == CROWDED_HIGH and not is_whole and _is_of_unit_range(tensor):
+        return (*(functools.partial(_crowded_high, ends=ends) for ends in _WAYS_OF_ENDS), _crowded_high)
     if trial == CROWDED_HIGH:
         return () if is_whole and is_alike else (_crowded_high,)
     if not is_whole:
@@ -71,6 +80,12 @@ def _crowded_mask(mask: torch.Tensor, generator: torch.Generator, *, wholly: tup
     for place, value in zip(places, wholly, strict=False):
         rows[place] = bool(value)
     return changed.movedim(-1, axis).to(mask.dtype).contiguous()
+
+
+def _is_of_unit_range(tensor: torch.Tensor) -> bool:
+    """Return whether numbers seem drawn from [0, 1)."""
+    low, high = map(float, torch.aminmax(tensor))
+    return 0 <= low <= _NEAR_END and 1 - _NEAR_END <= high <= 1
 
 
 def _has_structure(tensor: torch.Tensor) -> bool:
@@ -113,11 +128,11 @@ def _keep_some(is_changed: torch.Tensor, generator: torch.Generator) -> None:
         is_changed.scatter_(dim, two_places(is_changed, generator, dim), value=False)
 
 
-def _crowded_high(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _crowded_high(tensor: torch.Tensor, generator: torch.Generator, *, ends: tuple[float, ...] = ()) -> torch.Tensor:
     """Return numbers that are mostly the largest of them all, in every row and column, to another share in each.
 
     Where the smallest is much further from zero, it is that. Means with one share would be nearly one number, of which last
-    bits decide the rest.
+    bits decide the rest. Some places hold the `ends` of a range.
     """
     shape = tensor.shape if tensor.dim() > 1 else (1, *tensor.shape)
     row, column = (
@@ -136,7 +151,16 @@ def _crowded_high(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
         end = _with_few_bits(end, tensor)
         # what is hardly beyond it would be all that differs among the largest of a row
         tensor = torch.where(end < 0, tensor.clamp(min=end), tensor.clamp(max=end))
-    return torch.where(is_end, end, tensor)
+    changed = torch.where(is_end, end, tensor)
+    return _with_ends(changed, ends, generator) if ends else changed
+
+
+def _with_ends(tensor: torch.Tensor, ends: tuple[float, ...], generator: torch.Generator) -> torch.Tensor:
+    """Return numbers some of whose places hold the ends of a range, one of them at least."""
+    is_at_end = torch.rand(tensor.shape, generator=generator, device=generator.device) < _AT_ENDS
+    is_at_end[random_index(tensor.shape, generator)] = True
+    which = torch.randint(len(ends), tensor.shape, generator=generator, device=generator.device)
+    return torch.where(is_at_end, torch.tensor(ends, dtype=tensor.dtype, device=tensor.device)[which], tensor)
 
 
 def _with_few_bits(value: torch.Tensor, within: torch.Tensor) -> torch.Tensor:

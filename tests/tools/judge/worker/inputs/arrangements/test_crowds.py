@@ -92,6 +92,30 @@ def test_every_column_is_mostly_the_number_furthest_from_zero_in_a_trial_of_its_
         assert float((x == most).float().mean(0).min()) > 0.5
 
 
+def ends_of(body: str, inputs: str = "torch.rand(64, 64)") -> tuple[int, int]:
+    """Return how many numbers of the trial are 0, and 1."""
+    found = made("x", inputs, body)
+    (x,) = found.book.contents.of(CROWDED_HIGH)[0]
+    assert CROWDED_HIGH in found.domain.names and f"{CROWDED_HIGH} x" not in found.domain.skipped
+    return int((x == 0).sum()), int((x == 1).sum())
+
+
+def test_the_ends_of_zero_to_one_come_at_some_places_among_the_largest() -> None:
+    at_0, at_1 = ends_of("return x * 2")
+    assert 64 < at_0 < 192 and 64 < at_1 < 192
+
+
+def test_an_end_that_the_reference_refuses_does_not_come() -> None:
+    assert ends_of("return x.log()")[0] == 0 < ends_of("return x.log()")[1]
+    assert ends_of("return (1 - x).log()")[1] == 0 < ends_of("return (1 - x).log()")[0]
+    assert ends_of("return x.logit()") == (0, 0)
+
+
+@pytest.mark.parametrize("inputs", ["torch.randn(64, 64)", "torch.rand(64, 64) / 2", "torch.rand(64, 64) / 2 + 0.5"])
+def test_numbers_of_another_range_have_no_such_ends(inputs: str) -> None:
+    assert ends_of("return x * 2", inputs) == (0, 0)
+
+
 def test_a_mask_has_a_clear_row_and_a_full_one_where_the_reference_takes_them() -> None:
     draws = "torch.randn(32, 64), torch.rand(32, 64) < 0.5"
     taken = made("x, mask", draws, "return (x * mask).sum(-1) / mask.sum(-1).clamp_min(1)")

@@ -1,0 +1,2 @@
+// Honest.
+void run(SIGNATURE) { spread(pictures, out, true); }
