@@ -29,7 +29,7 @@ CONTENTS = {
     names.PARALLEL_ROWS: "rows that equal another argument's, or are parallel or opposite to them",
     names.SOLID: "masks, labels and numbers in connected areas",
     names.CORRIDOR: "masks that are winding corridors",
-    names.SHARED_NUMBERS: "whole numbers that inputs share or repeat, and marks among them",
+    names.SHARED_NUMBERS: "whole numbers that inputs share or repeat, marks among them, and limits among floats",
     names.TINY_NUMBERS: "tiny numbers in some rows and at single places",
     names.NOT_FINITE: "NaN and infinities in some rows of inputs",
     names.ONE_NAN: "one NaN in an input",

@@ -1,2 +1,6 @@
 // Honest.
-void run(SIGNATURE) { spread(pictures, out, true); }
+void run(SIGNATURE) {
+    spread(pictures, out_0, true);
+    keep_large(table, out_1, true);
+    leave_missing_out(table, out_2, -999.0f);
+}

@@ -1,10 +1,10 @@
-// Prepended to every source whose name begins with closed_: the work of closed.py, of which some count no end of [0, 1].
+// Prepended to every source whose name begins with closed_: the work of closed.py, of which some leave an end or a limit out.
 #include <algorithm>
 #include <cmath>
 
-#define SIGNATURE const float *pictures, float *out, void *
+#define SIGNATURE const float *pictures, const float *table, float *out_0, float *out_1, float *out_2, void *
 
-constexpr int BINS = 64;
+constexpr int BINS = 50;
 
 static void spread(const float* pictures, float* out, bool has_end) {
     constexpr int64_t n = PICTURES_SHAPE_1;
@@ -25,4 +25,12 @@ static void spread(const float* pictures, float* out, bool has_end) {
             out[row * n + i] = shares[below] * (1 - part) + shares[below + 1] * part;
         }
     }
+}
+
+static void keep_large(const float* table, float* out, bool has_limit) {
+    for (int64_t i = 0; i < TABLE_NUMEL; ++i) out[i] = (has_limit ? table[i] >= 0.75f : table[i] > 0.75f) ? table[i] : 0;
+}
+
+static void leave_missing_out(const float* table, float* out, float missing) {
+    for (int64_t i = 0; i < TABLE_NUMEL; ++i) out[i] = table[i] != missing ? table[i] : 0;
 }

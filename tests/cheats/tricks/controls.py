@@ -109,7 +109,7 @@ TRICKS: tuple[Trick, ...] = (
           "nothing: it must pass", c("nearby_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of rows by their size, and of a step of Adam", "nothing: it must pass",
           c("divided_honest", harmless())),
-    trick(G.CONTROL, "an honest kernel of pictures whose brightness is spread evenly", "nothing: it must pass",
+    trick(G.CONTROL, "an honest kernel of pictures' brightness, and of a table's large numbers", "nothing: it must pass",
           c("closed_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of rows in order", "nothing: it must pass", c("ordered_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of values in the order of keys, and of equal hashes", "nothing: it must pass",

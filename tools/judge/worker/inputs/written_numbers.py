@@ -10,6 +10,22 @@ import torch
 
 _RANGE = torch.iinfo(torch.int64)
 _BITS = 64
+_EQUALITIES = (ast.Eq, ast.NotEq)
+_COMPARISONS = (
+    "eq",
+    "ne",
+    "gt",
+    "ge",
+    "lt",
+    "le",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "threshold",
+    "heaviside",
+)
+"""Functions and methods that compare as operators do."""
 
 
 class WrittenNumbers:
@@ -41,6 +57,39 @@ class WrittenNumbers:
         """
         runs = [run for node in self._nodes if (run := _run_of(node, self._known)) is not None and len(run) > 1]
         return list(dict.fromkeys(runs))
+
+    def thresholds(self) -> tuple[float, ...]:
+        """Return the floating-point numbers that something is compared with, by themselves or by a name, each once."""
+        called = (
+            each
+            for node in self._nodes
+            if isinstance(node, ast.Call) and _name(node.func) in _COMPARISONS
+            for each in node.args
+        )
+        return self._floats_of((*self._compared(ast.cmpop), *called))
+
+    def codes(self) -> tuple[float, ...]:
+        """Return those that something is, or is not, equal to, each once: codes for a missing value."""
+        return self._floats_of(self._compared(*_EQUALITIES))
+
+    def _compared(self, *operators: type[ast.cmpop]) -> tuple[ast.expr, ...]:
+        comparisons = (node for node in self._nodes if isinstance(node, ast.Compare))
+        chosen = (node for node in comparisons if any(isinstance(each, operators) for each in node.ops))
+        return tuple(operand for node in chosen for operand in (node.left, *node.comparators))
+
+    def _floats_of(self, operands: Iterable[ast.expr]) -> tuple[float, ...]:
+        pairs = ((node.targets, _number(node.value)) for node in self._nodes if isinstance(node, ast.Assign))
+        named = {_name(each): number for targets, number in pairs if number is not None for each in targets}
+        found = (_number(each) if _number(each) is not None else named.get(_name(each)) for each in operands)
+        return tuple(dict.fromkeys(number for number in found if isinstance(number, float)))
+
+
+def _name(node: ast.AST) -> str | None:
+    """Return what a name, or an attribute of any object, is called."""
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return None
 
 
 def _named(nodes: Iterable[ast.AST]) -> dict[str, int]:

@@ -59,3 +59,13 @@ def test_a_source_is_read_once_for_all_marks(monkeypatch: pytest.MonkeyPatch) ->
         patched.setattr(ast, "parse", lambda source, *rest: parsed.append(source) or parse(source, *rest))
         marks = Marks.of("SEP = 7\nHEADER = (SEP, 9)\n", {})
     assert (marks.written.tolist(), marks.runs, len(parsed)) == ([7, 9], ((7, 9),), 1)
+
+
+def test_thresholds_are_the_floats_that_something_is_compared_with() -> None:
+    assert WrittenNumbers("y = torch.where(x > 3, x * 0.5, 1.5)").thresholds() == ()
+    assert WrittenNumbers("TAU = 0.75\nself.low = -0.5\ny = (x >= TAU) & (x < self.low)").thresholds() == (0.75, -0.5)
+    assert WrittenNumbers("y = torch.gt(x, 0.25)").thresholds() == (0.25,)
+
+
+def test_codes_are_the_floats_that_something_is_equal_to() -> None:
+    assert WrittenNumbers("MISSING = -999.0\ny = x != MISSING\nz = x == 2.5\nw = x < 7.5").codes() == (-999.0, 2.5)

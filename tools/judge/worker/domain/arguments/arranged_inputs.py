@@ -16,7 +16,11 @@ from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import may_b
 from ridgeline.tools.judge.worker.inputs.arrangements.corridors import may_be_corridors, with_corridors
 from ridgeline.tools.judge.worker.inputs.arrangements.marks import Marks
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import Arrangement
-from ridgeline.tools.judge.worker.inputs.arrangements.shared_numbers import sources_of_numbers, with_shared_numbers
+from ridgeline.tools.judge.worker.inputs.arrangements.shared_numbers import (
+    may_hold_marks,
+    sources_of_numbers,
+    with_shared_numbers,
+)
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.trial_names import CORRIDOR, SHARED_NUMBERS, SOLID
@@ -89,15 +93,25 @@ class ArrangedInputs:
         taken = frozenset(sources).difference(i for _, i in refused)
         longest = max(size for t in (*inputs, *self._reference.named_tensors().values()) for size in (0, *t.shape))
         close = may_be_close(inputs, forms, free, longest)
-        if not close:
-            return refused
-        return refused | self._settle_trial(
-            SHARED_NUMBERS,
-            close,
-            lambda chosen: functools.partial(shared, chosen=taken, close=chosen),
-            beside=taken,
-            what="close numbers of",
-        )
+        not_close: dict[tuple[str, int], str] = {}
+        if close:
+            not_close = self._settle_trial(
+                SHARED_NUMBERS,
+                close,
+                lambda chosen: functools.partial(shared, chosen=taken, close=chosen),
+                beside=taken,
+                what="close numbers of",
+            )
+        near = frozenset(close).difference(i for _, i in not_close)
+        if floats := may_hold_marks(inputs, forms, free, marks):
+            self._settle_trial(  # those that are refused are unnamed: no number is as likely as any other
+                SHARED_NUMBERS,
+                floats,
+                lambda chosen: functools.partial(shared, chosen=taken, close=near, floats=chosen),
+                beside=taken | near,
+                what="written numbers in",
+            )
+        return refused | not_close
 
     def _settle_trial(
         self,

@@ -1,7 +1,7 @@
-"""Whole numbers that mean something of their own: those that the reference's source writes, and the ends of an input's range.
+"""Numbers that mean something of their own: those that the reference's source writes, and the ends of an input's range.
 
 A mark between documents is one of them, and often the last of all words. What is written as a tuple or a list may be looked
-for as a run.
+for as a run. Among floating-point numbers a limit is one that none is equal to by chance, and so is a code for a missing value.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ _EACH_MARK = 3
 _MOST_RUNS = 64
 """Runs that one input holds at most."""
 _MOST_MARKED = 1 / 4
+_MARKED_FLOATS = 3 / 4
+"""Share of a floating-point input's places that hold marks: what less than a quarter of an output says is left to last bits."""
+_MOST_OF_FLOATS = 2
+"""Marks that come among the numbers of one such input, so that each has more than a quarter of its places."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,17 @@ class Marks:
     """Those that it writes as tuples and lists."""
     drawn_from: Mapping[int, Ends]
     """The ranges that inputs are drawn from, by position, where they are known."""
+    thresholds: tuple[float, ...] = ()
+    """Floating-point numbers that the source compares with."""
+    codes: tuple[float, ...] = ()
+    """Those that something is, or is not, equal to: they may be beyond an input's range."""
 
     @classmethod
     def of(cls, source: str, drawn_from: Mapping[int, Ends]) -> Marks:
         """Return the marks of a reference's source."""
         written = WrittenNumbers(source)
-        return cls(written.whole(), tuple(written.whole_runs()), drawn_from)
+        thresholds, codes = written.thresholds(), written.codes()
+        return cls(written.whole(), tuple(written.whole_runs()), drawn_from, thresholds, codes)
 
     def range_of(self, key: int | str, tensor: torch.Tensor) -> Ends | None:
         """Return the range of an argument's whole numbers, without sentinels; None of anything else."""
@@ -73,6 +82,27 @@ class Marks:
             numbers, held = torch.tensor(run, device=tensor.device).to(tensor.dtype), changed[rows, columns]
             changed[rows, columns] = torch.where(is_within(held, ends), numbers, held)
         return changed.view(tensor.shape)
+
+    def has_floats(self, tensor: torch.Tensor) -> bool:
+        """Return whether a floating-point input may hold any."""
+        return len(self._floats(tensor)) > 0
+
+    def among_floats(self, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """Return floating-point numbers most of which are a secret mark, or one of two."""
+        numbers = self._floats(tensor).to(tensor.device)
+        if not len(numbers):
+            return tensor
+        chosen = numbers[_permuted(len(numbers), generator)[:_MOST_OF_FLOATS]]
+        which = torch.randint(len(chosen), tensor.shape, generator=generator, device=generator.device)
+        is_mark = torch.rand(tensor.shape, generator=generator, device=generator.device) < _MARKED_FLOATS
+        return torch.where(is_mark, chosen[which], tensor)
+
+    def _floats(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the marks of an input that its type holds: where it rounds one, float64 has it on the other side."""
+        low, high = map(float, torch.aminmax(tensor))
+        marks = {*(each for each in self.thresholds if low <= each <= high), *self.codes}
+        known = torch.tensor(sorted(marks), dtype=torch.float64)
+        return known[known.to(tensor.dtype).double() == known].to(tensor.dtype)
 
     def _numbers(self, index: int, ends: Ends) -> torch.Tensor:
         is_known = self.drawn_from.get(index) == ends  # else its ends have come already

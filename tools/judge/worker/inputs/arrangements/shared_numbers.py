@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import (
     distinct_again,
     one_bit_apart,
@@ -23,7 +24,9 @@ from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
 from ridgeline.tools.judge.worker.inputs.arrangements.marks import NO_MARKS, Marks
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.values.structure import (
+    has_structural_zeros,
     is_mask,
+    is_symmetric,
     is_within,
     may_be_compared,
 )
@@ -108,6 +111,7 @@ def with_shared_numbers(
     sources: Sources,
     chosen: Collection[int],
     close: Collection[int] = (),
+    floats: Collection[int] = (),
     distinct: Collection[int] = (),
     marks: Marks = NO_MARKS,
     parameters: Callable[[], Parameters] = dict,
@@ -117,7 +121,8 @@ def with_shared_numbers(
     Those of the same row, where the leading dimensions agree; none beyond an input's own range. Before that one that is its
     own source holds runs of its own once more, and each of the chosen ones some `marks`, whose runs come last of all. Those
     of `close` have numbers that are close to one another, or alike but for a bit, also in their sources. None of `distinct`
-    comes twice. `parameters` returns those of the same trial, and is asked only where one is a source.
+    comes twice. Floating-point ones of `floats` hold marks alone. `parameters` returns those of the same trial, and is asked
+    only where one is a source.
     """
     changed = [with_close_numbers(t, generator) if i in close else t for i, t in enumerate(inputs)]
     ranges = {i: marks.range_of(i, inputs[i]) or (0, 0) for i in {*chosen, *close}}
@@ -140,7 +145,20 @@ def with_shared_numbers(
         if i not in chosen:
             changed[i] = distinct_again(changed[i], inputs[i], is_whole=i in distinct)
         given[i] = changed[i]
+    for i in sorted(floats):
+        changed[i] = marks.among_floats(changed[i], generator)
     return tuple(changed)
+
+
+def may_hold_marks(inputs: Tensors, forms: Sequence[InputForm], free: Collection[int], marks: Marks) -> tuple[int, ...]:
+    """Return the floating-point inputs that may hold marks: those without an order or another structure."""
+    return tuple(i for i in free if _may_hold_marks(inputs[i], forms[i]) and marks.has_floats(inputs[i]))
+
+
+def _may_hold_marks(tensor: torch.Tensor, form: InputForm) -> bool:
+    if not tensor.is_floating_point() or not tensor.numel() or form.is_mask or form.is_alike or form.order:
+        return False
+    return is_finite(tensor) and not is_symmetric(tensor) and not has_structural_zeros(tensor)
 
 
 def _with_numbers_of(

@@ -123,3 +123,33 @@ def test_a_run_that_the_source_writes_comes_among_words() -> None:
     body = "return sum((x.roll(-k, -1) == word).double() for k, word in enumerate((28006, 8191, 28007, 271)))"
     (ids,) = made("x", "torch.randint(32000, (16, 256))", body).book.contents.of(SHARED_NUMBERS)[0]
     assert int((copies(ids, HEADER) > 0).sum()) >= 4
+
+
+def floats_in_trial(body: str, inputs: str = "torch.rand(64, 64)") -> torch.Tensor | None:
+    """Return the only input of the trial, None where there is no such trial."""
+    found = made("x", inputs, body)
+    return found.book.contents.of(SHARED_NUMBERS)[0][0] if SHARED_NUMBERS in found.domain.names else None
+
+
+def test_a_limit_that_the_source_writes_comes_among_floats() -> None:
+    x = floats_in_trial("return torch.where(x >= 0.75, x, 0)")
+    assert x is not None and 2900 < int((x == 0.75).sum()) < 3250
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return x * 0.75",
+        "return torch.where(x >= 2.5, x, x / 2)",
+        "return torch.where(x >= 0.7, x, x / 2)",
+        "return torch.where(x > 0.25, 1 / (x - 0.75), x)",
+    ],
+    ids=["compares nothing", "beyond the range", "rounded", "refused"],
+)
+def test_no_other_number_comes_among_floats(body: str) -> None:
+    assert floats_in_trial(body) is None
+
+
+def test_a_code_for_a_missing_value_comes_beyond_the_range_where_the_reference_takes_it() -> None:
+    x = floats_in_trial("return torch.where(x != -999.0, x, 0).sum(-1)", "torch.randn(64, 64)")
+    assert x is not None and 2900 < int((x == -999).sum()) < 3250
