@@ -17,7 +17,7 @@ from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.values.structure import order_of
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.trial_names import GIVEN, NOMINAL, TWEAKED
+from ridgeline.tools.records.trial_names import AS_MADE, GIVEN, NOMINAL, TWEAKED
 
 SOURCE = """
 import torch
@@ -187,7 +187,7 @@ def test_a_parameter_that_cannot_vary_is_named_and_the_others_vary() -> None:
     domain = found.settled()
     assert list(domain.not_varied) == ["fixed"] and "only these" in domain.not_varied["fixed"]
     assert not domain.skipped and found.weights.varied == ("weight",) and found.weights.kept == ("fixed",)
-    cases = [found.book.case(name).parameters for name in domain.names]
+    cases = [found.book.case(name).parameters for name in domain.names if name != AS_MADE]
     default = found.weights.defaults
     assert all(torch.equal(case["fixed"], default["fixed"]) for case in cases)
     assert not any(torch.equal(case["weight"], default["weight"]) for case in cases)
