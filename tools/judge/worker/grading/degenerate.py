@@ -1,4 +1,4 @@
-"""Whether a reference leaves a kernel any work: a constant output, or one that something trivial passes for, does not."""
+"""References that leave a kernel no work: a constant output, or one that something trivial passes for in every draw."""
 
 from __future__ import annotations
 
