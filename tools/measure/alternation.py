@@ -87,9 +87,10 @@ class AlternatingRun:
         started = time.perf_counter()
         while True:
             for first, second in ((self._ours, self._theirs), (self._theirs, self._ours)):
-                self._maybe_uncounted()
-                calls = self.planner.count()
-                for timed, other in ((first, second), (second, first)):
+                calls, place = self.planner.count(), self.inspector.rng.randrange(2)
+                for number, (timed, other) in enumerate(((first, second), (second, first))):
+                    if number == place:  # before either: no order of blocks tells which ones count
+                        self._maybe_uncounted()
                     self._block(timed, other, calls)
             self._lengthen_blocks()
             measured = ratio_of(self._theirs, self._ours)

@@ -12,7 +12,8 @@ counts them has nothing that tells it that none will follow.
 Where a change came too late the next one is begun in the first call: one that makes what later calls of a few microseconds keep
 lasts long enough for it, and all others would be over.
 
-ticket_watch.py watches meanwhile how tickets are taken: a kernel that takes many at once would leave no call to come.
+ticket_watch.py watches from then on how tickets are taken: a kernel that takes many at once would leave no call to come. Before
+the graded call has begun nothing looks at outputs: a line that another core has read is slow to write, by which a kernel tells.
 
 The time of such a block does not count.
 """
@@ -160,7 +161,7 @@ class ChangingBlocks:
         first = 1 if plan.calls < _SHORT_BLOCK or is_in_first else 2
         delay = 0 if is_held else self._usual_delay()
         place = first if is_in_first else max(first, self._place(part, plan.calls, first) - delay)
-        begun = self._await(place, watch, is_held=is_held)
+        begun = self._await(place, watch, polls=is_held)
         to_see: tuple[int, ...] = ()
         if 0 < begun < plan.calls and not (plan.calls < _SHORT_BLOCK and self._has_ended_early(watch)):
             call = self.rng.randrange(min(begun + delay + 1, plan.calls - 1), plan.calls)
@@ -168,16 +169,18 @@ class ChangingBlocks:
             if not is_held:
                 self.delays.append(after - begun)
             to_see = self._seen_by(plan, after, call)
+            if to_see:
+                self._await(after + 1, watch, polls=False)
             if to_see and call >= after:
                 self._note(self._part_of(after, plan.calls, first, part), is_held=is_held)
         while watch.pause():
             watch.look()
         return to_see
 
-    def _await(self, before: int, watch: TicketWatch, *, is_held: bool) -> int:
-        """Wait until `before` calls have begun; return how many have, 0 where the block is over. Before a stop it polls."""
-        while (begun := self.timed.side.calls_begun() if is_held else watch.look()) < before:
-            if watch.ended.is_set() if is_held else not watch.pause():
+    def _await(self, before: int, watch: TicketWatch, *, polls: bool) -> int:
+        """Wait until `before` calls have begun; return how many have, 0 where the block is over. It sleeps, unless it polls."""
+        while (begun := self.timed.side.calls_begun()) < before:
+            if watch.ended.is_set() if polls else not watch.pause():
                 return 0
         return begun
 
@@ -187,7 +190,7 @@ class ChangingBlocks:
             self.timed.side.hold()
         try:
             self.timed.judge.ask(Supersede(set_index=plan.sets[call], like=plan.unasked[0]))
-            return watch.look() or plan.calls  # 0: the block is over
+            return self.timed.side.calls_begun() or plan.calls  # 0: the block is over
         finally:
             if is_held:
                 self.timed.side.cont()

@@ -6,7 +6,8 @@ import pytest
 from tests.tools.measure.looping import CALL_S, CALLS, Looping, Memory, blocks_of, honest, run_all
 from tests.tools.measure.test_coverage import SETTINGS, BusyJudge, run
 
-from ridgeline.tools.measure import changing_blocks
+from ridgeline.tools.measure import alternation, changing_blocks
+from ridgeline.tools.measure.block_plan import BlockKind
 from ridgeline.tools.measure.changing_blocks import BLOCK_PARTS, CERTAIN_BLOCK_S, ChangingBlocks
 from ridgeline.tools.measure.distrust import Distrusted
 from ridgeline.tools.measure.singles import SINGLES
@@ -100,3 +101,57 @@ def test_two_blocks_of_one_call_come_when_all_that_count_are_over() -> None:
     assert len(ours.singles) <= SINGLES - 2
     measurement.expect_even()
     assert len(ours.singles) == SINGLES
+
+
+def test_nobody_looks_at_outputs_before_the_graded_call_has_begun() -> None:
+    """A kernel feels that another core has read its last outputs: it would make anew what it keeps."""
+    for rng_seed in range(8):
+        memory, looked_at = Memory(), list[int]()
+        side = honest(memory)
+        blocks = blocks_of(memory, side, rng_seed=rng_seed)
+        blocks.are_last = True
+
+        def glimpse(set_index: int, share: float, side: Looping = side, looked_at: list[int] = looked_at) -> bytes:
+            looked_at.append(side.begun)
+            return Looping.glimpse(side, set_index, share)
+
+        side.glimpse = glimpse  # type: ignore[method-assign]
+        plan = blocks.plan()
+        blocks.run(plan)
+        graded = min(plan.sets.index(index) for index in memory.graded) if memory.graded else 0
+        assert not looked_at or all(begun == 0 or begun > graded for begun in looked_at)
+
+
+def test_blocks_that_do_not_count_come_before_either_block_of_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = set[tuple[str, str]]()
+    for _ in range(12):
+        order = in_order(monkeypatch)
+        pairs = [i for i, each in enumerate(order) if "counted" in each]
+        seen |= {
+            (order[i], "between" if j > i + 1 else "at once") for i, j in zip(pairs[::2], pairs[1::2], strict=True)
+        }
+    assert {name for name, where in seen if where == "between"} == {"ours counted", "theirs counted"}
+    assert {where for _, where in seen} == {"between", "at once"}
+
+
+def in_order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return whose blocks of which kind a round runs, in their order."""
+    measurement, ours = run(BusyJudge())
+    order = list[str]()
+
+    def note(timed: object, _other: object, _calls: int, kind: BlockKind = BlockKind.COUNTED) -> None:
+        order.append(f"{'ours' if timed is ours else 'theirs'} {kind}")
+
+    monkeypatch.setattr(measurement, "_block", note)
+    monkeypatch.setattr(measurement, "_cover", lambda *_: order.append("extra"))
+    monkeypatch.setattr(measurement, "_rule", Once())
+    monkeypatch.setattr(alternation, "ratio_of", lambda *_: None)
+    measurement.alternate()
+    return order
+
+
+class Once:
+    """A rule that ends a measurement after one round."""
+
+    def is_done(self, _measured: object, _seconds: float) -> bool:
+        return True
