@@ -124,7 +124,7 @@ def test_nobody_looks_at_outputs_before_the_graded_call_has_begun() -> None:
 
 def test_blocks_that_do_not_count_come_before_either_block_of_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = set[tuple[str, str]]()
-    for _ in range(12):
+    for _ in range(100):  # the rarest order comes in a quarter of them
         order = in_order(monkeypatch)
         pairs = [i for i, each in enumerate(order) if "counted" in each]
         seen |= {
