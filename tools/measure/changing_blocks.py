@@ -72,12 +72,12 @@ class ChangingBlocks:
     delays: list[int] = field(default_factory=list)  # calls that began while contents were written
     rng: random.Random = field(default_factory=random.SystemRandom)
     _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1), init=False)
-    _kept_back: frozenset[tuple[int, bool]] = field(default=frozenset(), init=False)  # until these are the last blocks
+    _kept_to_the_end: frozenset[tuple[int, bool]] = field(default=frozenset(), init=False)
 
     def __post_init__(self) -> None:
         """Begin the thread that changes contents: beginning with a block, it would show in the machine's count of tasks."""
         self._beside.submit(int).result()
-        self._kept_back = frozenset((self.rng.randrange(BLOCK_PARTS), is_held) for is_held in (False, True))
+        self._kept_to_the_end = frozenset((self.rng.randrange(BLOCK_PARTS), is_held) for is_held in (False, True))
 
     @property
     def n_changed(self) -> int:
@@ -88,6 +88,11 @@ class ChangingBlocks:
     def n_wanted(self) -> int:
         """Return how many changes a measurement has: two in each part of a block."""
         return 2 * BLOCK_PARTS
+
+    @property
+    def _kept_back(self) -> frozenset[tuple[int, bool]]:
+        """Return the wanted changes that do not count yet: those kept to the end, until these are the last blocks."""
+        return frozenset() if self.are_last else self._kept_to_the_end
 
     @property
     def has_room(self) -> bool:
@@ -103,7 +108,7 @@ class ChangingBlocks:
         """
         is_long = self.planner.most_calls * self.timed.call_now_s > CERTAIN_BLOCK_S
         tries = LONG_BLOCK_TRIES if is_long else TRIES
-        most = self.n_wanted - (0 if self.are_last else len(self._kept_back))
+        most = self.n_wanted - len(self._kept_back)
         return self.n_changed < min(wanted, most) and self.tries < tries * wanted and self.has_room
 
     def plan(self) -> BlockPlan:
@@ -198,8 +203,7 @@ class ChangingBlocks:
     def _next(self) -> tuple[int, bool]:
         """Draw a part that still lacks a change, and whether the candidate is to be stopped for it."""
         ways = [(part, is_held) for part in range(BLOCK_PARTS) for is_held in (False, True)]
-        later = frozenset() if self.are_last else self._kept_back
-        part, is_held = self.rng.choice([each for each in ways if each not in self.changed | later])
+        part, is_held = self.rng.choice([each for each in ways if each not in self.changed | self._kept_back])
         return part, is_held or self.in_vain > PATIENCE
 
     def _note(self, part: int, *, is_held: bool) -> None:
@@ -207,7 +211,7 @@ class ChangingBlocks:
         found = {(part, is_held)} | ({(part, False)} if self.in_vain > PATIENCE else set())
         if found - self.changed:
             self.in_vain = 0
-        self.changed |= found - (frozenset() if self.are_last else self._kept_back)
+        self.changed |= found - self._kept_back
 
     def _place(self, part: int, calls: int, first: int) -> int:
         """Draw how many calls of a block are to have begun when contents have changed in one of its parts."""
