@@ -39,8 +39,8 @@ class TicketWatch:
     rng: random.Random = field(default_factory=random.SystemRandom)
     _glimpses: list[_Glimpse] = field(default_factory=list)
 
-    def look(self) -> int:
-        """Return how many calls have begun, and keep a part of what lies in outputs of calls that have returned."""
+    def look(self) -> None:
+        """Keep a part of what lies in outputs of calls that have returned."""
         begun = self.side.calls_begun()
         if begun > 1:
             before_last = begun - 2
@@ -48,7 +48,6 @@ class TicketWatch:
                 share = self.rng.random()
                 seen = self.side.glimpse(self.sets[call], share)
                 self._glimpses.append(_Glimpse(self.sets[call], share, seen))
-        return begun
 
     def pause(self) -> bool:
         """Sleep until it is time for another look, and return whether the block goes on."""
