@@ -9,6 +9,11 @@ from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode
 from ridgeline.tools.wording import counted
 
+_LOSSES = (
+    "sums of very many terms in one float, another constant (an epsilon, a factor), an approximated function, a difference of "
+    "nearly equal numbers, an input that is not read or some work left out"
+)
+
 
 def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = False) -> Finding:
     """Return why a failed comparison failed, in words to act on.
@@ -58,14 +63,11 @@ def _loss_words(graded: Graded, tolerance: PrecisionClass, details: str) -> str:
 
     The class comes first where errors lie as its rounding has them, the places where something else lost the digits.
     """
-    is_by_class = tolerance is not PrecisionClass.CRFM  # whose gate is 1e-2 of each element, whatever the class
-    required = f", and {tolerance} is required" if is_by_class else ""
-    sums, left_out = "sums of very many terms in one float", "an input that is not read or some work left out"
-    cancelled = "a difference of nearly equal numbers"
-    others = f"another constant (an epsilon, a factor), an approximated function, {cancelled}, {left_out}"
-    if is_by_class and not graded.is_like_rounding:
-        return f"{details}; {others}, or {sums}{required}"
-    return f": {f'like {graded.measured} arithmetic, ' if is_by_class else ''}{sums}, {others}{required}{details}"
+    if tolerance is PrecisionClass.CRFM:  # its gate is 1e-2 of each element, whatever the class
+        return f": {_LOSSES}{details}"
+    if graded.is_like_rounding:
+        return f": like {graded.measured} arithmetic, {_LOSSES}, and {tolerance} is required{details}"
+    return f"{details}; {_LOSSES}, and {tolerance} is required"
 
 
 def trial_words(name: str, draw: int) -> str:
