@@ -80,7 +80,7 @@ class WrittenNumbers:
     def _floats_of(self, operands: Iterable[ast.expr]) -> tuple[float, ...]:
         pairs = ((node.targets, _number(node.value)) for node in self._nodes if isinstance(node, ast.Assign))
         named = {_name(each): number for targets, number in pairs if number is not None for each in targets}
-        found = (_number(each) if _number(each) is not None else named.get(_name(each)) for each in operands)
+        found = (number if (number := _number(each)) is not None else named.get(_name(each)) for each in operands)
         return tuple(dict.fromkeys(number for number in found if isinstance(number, float)))
 
 
