@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.tools.measure.test_fresh_secrets import TOUCHED, IdleRunner, JudgeByFactor
+from tests.tools.measure.test_fresh_secrets import TOUCHED
+from tests.tools.measure.verifying import IdleRunner, JudgeByFactor
 
 from ridgeline.tools.judge.messages import Examine
 from ridgeline.tools.judge.replies import Element, Touched
