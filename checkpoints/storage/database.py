@@ -76,12 +76,8 @@ class Database:
             if create:
                 path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
-            try:
-                rows = sqlite_utils.Database(connection, execute_plugins=False)
+            with _closed_on_failure(connection) as rows:
                 _prepare(rows, path, migrations, create=create, what=what)
-            except BaseException:
-                connection.close()
-                raise
         return cls(path, rows)
 
     @classmethod
@@ -104,13 +100,9 @@ class Database:
         with storage_errors(path):
             check_begins(path, what)
             connection = connect_read_only(path.resolve())
-            try:
-                rows = sqlite_utils.Database(connection, execute_plugins=False)
+            with _closed_on_failure(connection) as rows:
                 if _known_version(rows, path, migrations, create=False, what=what) < migrations[-1].number:
-                    rows = _migrated_copy(connection, migrations)
-            except BaseException:
-                connection.close()
-                raise
+                    return cls(path, _migrated_copy(connection, migrations))
         return cls(path, rows)
 
     @classmethod
@@ -218,6 +210,16 @@ def _migrated_copy(connection: sqlite3.Connection, migrations: Sequence[Migratio
     _migrate(rows, migrations)
     rows.conn.execute("PRAGMA query_only=ON")
     return rows
+
+
+@contextmanager
+def _closed_on_failure(connection: sqlite3.Connection) -> Iterator[sqlite_utils.Database]:
+    """Give the rows of a connection, which is closed where the block fails."""
+    try:
+        yield sqlite_utils.Database(connection, execute_plugins=False)
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _prepare(
