@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
+from ridgeline.tools.judge.worker.domain.objections import Objection
+
 UNTRIED = "refused together with others, and not looked at alone for want of time"
 
 K = TypeVar("K", bound=Hashable)
@@ -36,6 +38,24 @@ def settle_by_halves(
     taken, refused = take_by_halves(asked, objection, frozenset(), objection_to=noted, is_over=is_over)
     note(taken)
     return refused
+
+
+def settle_inputs(
+    trial: str,
+    asked: Sequence[int],
+    names: Sequence[str],
+    *,
+    note: Callable[[frozenset[int]], None],
+    objection: Objection,
+) -> dict[str, str]:
+    """Note as many inputs of `asked` as a trial may change beside each other; return the others, by the trial and NAME."""
+
+    def objection_to(part: Sequence[int], taken: frozenset[int]) -> str:
+        named = ", ".join(names[i] for i in part)
+        return objection(trial, f"{trial} {named}, beside {len(taken)}")
+
+    refused = settle_by_halves(asked, note=note, objection_to=objection_to)
+    return {f"{trial} {names[i]}": why for i, why in refused.items()}
 
 
 def take_by_halves(

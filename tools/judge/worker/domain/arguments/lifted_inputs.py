@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeVar
 
-from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
+from ridgeline.tools.judge.worker.domain.halving import settle_inputs
 from ridgeline.tools.judge.worker.domain.objections import Objection
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
@@ -40,9 +39,4 @@ def _settle(
         changed.clear()
         changed.update({i: how for i, how in asked_for.items() if i in chosen})
 
-    def objection_to(asked: Sequence[int], taken: frozenset[int]) -> str:
-        named = ", ".join(names[i] for i in asked)
-        return objection(trial, f"{trial} {named}, beside {len(taken)}")
-
-    refused = settle_by_halves(tuple(asked_for), note=note, objection_to=objection_to)
-    return {f"{trial} {names[i]}": why for i, why in refused.items()}
+    return settle_inputs(trial, tuple(asked_for), names, note=note, objection=objection)

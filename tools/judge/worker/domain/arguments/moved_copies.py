@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 
 from ridgeline.tools.judge.worker.domain.arguments.meeting_rows import do_rows_meet
-from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
+from ridgeline.tools.judge.worker.domain.halving import settle_inputs
 from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.arrangements.moved_copies import first_of_each_copy, may_copy_rows, with_copies
@@ -43,9 +42,4 @@ def settle_copies(
             copied = {i: first for i, first in firsts.items() if i in chosen}
             source.arrangements[MOVED_COPY] = functools.partial(with_copies, firsts=copied)
 
-    def objection_to(asked: Sequence[int], taken: frozenset[int]) -> str:
-        named = ", ".join(names[i] for i in asked)
-        return objection(MOVED_COPY, f"{MOVED_COPY} {named}, beside {len(taken)}")
-
-    refused = settle_by_halves(tuple(firsts), note=note, objection_to=objection_to)
-    return {f"{MOVED_COPY} {names[i]}": why for i, why in refused.items()}
+    return settle_inputs(MOVED_COPY, tuple(firsts), names, note=note, objection=objection)
