@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, noticed
-from ridgeline.tools.judge.worker.grading.excuses.last_bits import may_jump
+from ridgeline.tools.judge.worker.grading.excuses.random_rounding import may_jump
 
 _MOST_ROWS = 1 / 8
 """Part of an output's rows that may jump."""

@@ -15,7 +15,7 @@ from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.contract import tensors_in
 from ridgeline.tools.judge.worker.dispatch_modes import Marked, TorchDispatchMode, operation_name, run_in
-from ridgeline.tools.judge.worker.grading.excuses.last_bits import may_jump, shares_of
+from ridgeline.tools.judge.worker.grading.excuses.random_rounding import may_jump, shares_of
 from ridgeline.tools.judge.worker.reference import Reference
 
 _OF_FORM_ALONE = frozenset(

@@ -14,8 +14,8 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.cases.case import Case, EachErrors, made_once
 from ridgeline.tools.judge.worker.grading.cases.class_errors import floating_errors, is_whole
 from ridgeline.tools.judge.worker.grading.cases.vector_signs import signed_as
-from ridgeline.tools.judge.worker.grading.excuses.last_bits import shares_of
 from ridgeline.tools.judge.worker.grading.excuses.moved_constants import with_other_constants
+from ridgeline.tools.judge.worker.grading.excuses.random_rounding import shares_of
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import BEYOND_SUMS, LOSSY_SHARE, Errors, Gate
 from ridgeline.tools.records.vocabulary import PrecisionClass

@@ -13,7 +13,8 @@ from tests.tools.judge.worker.grading.judged import Judged
 
 from ridgeline.tools.judge.worker.dispatch_modes import TorchDispatchMode, operation_name
 from ridgeline.tools.judge.worker.grading.cases.class_errors import rounded
-from ridgeline.tools.judge.worker.grading.excuses.last_bits import LastBits, excused, shares_of
+from ridgeline.tools.judge.worker.grading.excuses.last_bits import excused
+from ridgeline.tools.judge.worker.grading.excuses.random_rounding import LastBits, shares_of
 from ridgeline.tools.records.trial_names import NOMINAL
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
