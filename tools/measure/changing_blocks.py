@@ -12,23 +12,25 @@ counts them has nothing that tells it that none will follow.
 Where a change came too late the next one is begun in the first call: one that makes what later calls of a few microseconds keep
 lasts long enough for it, and all others would be over.
 
+The time of such a block does not count. What it worked does: see changed_work.py.
+
 ticket_watch.py watches from then on how tickets are taken: a kernel that takes many at once would leave no call to come. Before
 the graded call has begun nothing looks at outputs: a line that another core has read is slow to write, by which a kernel tells.
-
-The time of such a block does not count.
 """
 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from statistics import median
 
 from ridgeline.tools.judge.messages import Check, DrawNext, Supersede
-from ridgeline.tools.machine.process_use import on_any_core
+from ridgeline.tools.machine.process_use import on_any_core, process_clock_s
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan, BlockPlanner
+from ridgeline.tools.measure.changed_work import ChangedBlock, worked_more, works_more
 from ridgeline.tools.measure.distrust import ROUNDED_ERROR, Distrusted, error_words
 from ridgeline.tools.measure.ticket_watch import TicketWatch
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
@@ -54,6 +56,15 @@ _PART_OF_FIRST = (0.25, 0.75)
 """Range of that while, as a share of a call's usual time."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """A change of a running block's contents."""
+
+    to_see: tuple[int, ...] = ()  # the sets whose outputs are graded, none where no call sees it
+    before: int = 0  # calls that had begun
+    took_s: float = 0.0  # beside running calls
+
+
 @dataclass(slots=True, kw_only=True)
 class ChangingBlocks:
     """The blocks of one candidate whose contents change, in one measurement.
@@ -70,6 +81,7 @@ class ChangingBlocks:
     are_last: bool = False  # no block that counts follows
     in_vain: int = 0  # blocks since the last change that came in time
     delays: list[int] = field(default_factory=list)  # calls that began while contents were written
+    worked: list[ChangedBlock] = field(default_factory=list)  # those that went on after a change
     rng: random.Random = field(default_factory=random.SystemRandom)
     _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1), init=False)
     _kept_to_the_end: frozenset[tuple[int, bool]] = field(default=frozenset(), init=False)
@@ -127,20 +139,24 @@ class ChangingBlocks:
         timed.judge.ask(DrawNext())
         watch = TicketWatch(side=timed.side, sets=plan.sets, block_s=plan.calls * timed.call_now_s)
         with on_any_core(timed.judge.pid):
+            ran_before_s = process_clock_s(timed.side.pid)
             changing = self._beside.submit(self._change, plan, watch)
             try:
                 timed.side.loop(plan.sets)
             finally:
                 watch.ended.set()
                 wait((changing,))
-            to_see = changing.result()
+            change = changing.result()
         timed.side.stop()
         _expect_returned(watch)
-        if not to_see:
+        if not change.to_see:
             return
-        for index, trial in self._graded(to_see, plan.sets):
+        ran_s = process_clock_s(timed.side.pid) - ran_before_s
+        block = ChangedBlock(calls=plan.calls, before=change.before, ran_s=ran_s, changing_s=change.took_s)
+        for index, trial in self._graded(change.to_see, plan.sets):
             if not trial.passed:
                 raise _not_fresh(trial, is_right_alone=self._is_right_alone(index))
+        self.worked.append(block)
 
     def _graded(self, graded: Sequence[int], called: Sequence[int]) -> Iterator[tuple[int, Trial]]:
         """Give each of these sets with its output's grades, of all that a block has called."""
@@ -155,7 +171,21 @@ class ChangingBlocks:
         self.timed.side.stop()
         return all(trial.passed for _, trial in self._graded((index,), (index,)))
 
-    def _change(self, plan: BlockPlan, watch: TicketWatch) -> tuple[int, ...]:
+    def expect_same_work(self) -> None:
+        """Check that calls after a change worked no more than calls in blocks that count.
+
+        Raises:
+            Distrusted: they did.
+        """
+        if works_more(self.timed, self.worked):
+            raise worked_more(self.timed, self.worked)
+
+    def begin_again(self) -> None:
+        """Want every change once more."""
+        self.tries = self.in_vain = 0
+        self.changed.clear()
+
+    def _change(self, plan: BlockPlan, watch: TicketWatch) -> _Change:
         """Change contents once some calls have begun; return the sets whose outputs are graded, none where no call sees it.
 
         The first call that begins after the change is always graded. A kernel that keeps something is wrong there, even if
@@ -167,20 +197,22 @@ class ChangingBlocks:
         delay = 0 if is_held else self._usual_delay()
         place = first if is_in_first else max(first, self._place(part, plan.calls, first) - delay)
         begun = self._await(place, watch, polls=is_held)
-        to_see: tuple[int, ...] = ()
+        change = _Change()
         if 0 < begun < plan.calls and not (plan.calls < _SHORT_BLOCK and self._has_ended_early(watch)):
             call = self.rng.randrange(min(begun + delay + 1, plan.calls - 1), plan.calls)
+            started = time.perf_counter()
             after = self._written(plan, call, watch, is_held=is_held)
+            took_s = 0.0 if is_held else time.perf_counter() - started
             if not is_held:
                 self.delays.append(after - begun)
-            to_see = self._seen_by(plan, after, call)
-            if to_see:
+            change = _Change(to_see=self._seen_by(plan, after, call), before=begun, took_s=took_s)
+            if change.to_see:
                 self._await(after + 1, watch, polls=False)
-            if to_see and call >= after:
+            if change.to_see and call >= after:
                 self._note(self._part_of(after, plan.calls, first, part), is_held=is_held)
         while watch.pause():
             watch.look()
-        return to_see
+        return change
 
     def _await(self, before: int, watch: TicketWatch, *, polls: bool) -> int:
         """Wait until `before` calls have begun; return how many have, 0 where the block is over. It sleeps, unless it polls."""
