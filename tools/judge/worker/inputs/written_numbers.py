@@ -79,8 +79,10 @@ class WrittenNumbers:
 
     def _floats_of(self, operands: Iterable[ast.expr]) -> tuple[float, ...]:
         pairs = ((node.targets, _number(node.value)) for node in self._nodes if isinstance(node, ast.Assign))
-        named = {_name(each): number for targets, number in pairs if number is not None for each in targets}
-        found = (number if (number := _number(each)) is not None else named.get(_name(each)) for each in operands)
+        named = {
+            name: number for targets, number in pairs if number is not None for each in targets if (name := _name(each))
+        }
+        found = (number if (number := _number(each)) is not None else named.get(_name(each) or "") for each in operands)
         return tuple(dict.fromkeys(number for number in found if isinstance(number, float)))
 
 

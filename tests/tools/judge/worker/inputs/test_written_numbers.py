@@ -65,6 +65,7 @@ def test_thresholds_are_the_floats_that_something_is_compared_with() -> None:
     assert WrittenNumbers("y = torch.where(x > 3, x * 0.5, 1.5)").thresholds() == ()
     assert WrittenNumbers("TAU = 0.75\nself.low = -0.5\ny = (x >= TAU) & (x < self.low)").thresholds() == (0.75, -0.5)
     assert WrittenNumbers("y = torch.gt(x, 0.25)").thresholds() == (0.25,)
+    assert WrittenNumbers("a[0] = 0.5\ny = x.sum() > z.max()").thresholds() == ()
 
 
 def test_codes_are_the_floats_that_something_is_equal_to() -> None:
