@@ -27,7 +27,7 @@ MAKING_CALLS = 2
 MORE_WORK_S = 5e-4
 """A block with a change may take this much more on each core: threads wake up, and find what was written in no cache."""
 LEAST_TELLING = 3
-"""Blocks of which TOLD_SHARE have to take more. Inputs alone change in one of three, which who watches parameters does not notice."""
+"""Blocks of which TOLD_SHARE have to take more: in one of three inputs change alone, which who watches parameters misses."""
 TOLD_SHARE = 1 / 3
 _TELLING_SHARE = 1 / 3
 """Share of a block's calls that come after a change that tells anything."""
