@@ -38,7 +38,7 @@ EXIT_CODES = """exit codes:
 EVALUATE_DESCRIPTION = """Judge kernel files: compile, verify, time. By the clock, one file is waited for at most: 180 s
 while it is compiled (300 s where it includes torch), 120 s in verification, 120 s in timing. A larger call_timeout_s in
 problem.yaml raises the last two: both together are 8 times as long, and 240 s at least. Verification has more where it
-asks for more: 650 s in all for a reference that takes 65 trials instead of 12, and four times as long for a kernel near a
+asks for more: 660 s in all for a reference that takes 66 trials instead of 12, and four times as long for a kernel near a
 limit. The judge's own work comes on top: PyTorch's calls, and the comparison of outputs."""
 
 NEWEST = object()

@@ -33,6 +33,10 @@ MOVED_COPY = "moved_copy"
 """The trial in which inputs of one form are nearly copies of the first of them, moved; only where there are such."""
 PARALLEL_ROWS = "parallel_rows"
 """The trial in which rows of an input equal another argument's, or are parallel or opposite; only where any may be."""
+MORE_PARALLEL_ROWS = "more_parallel_rows"
+"""The same of half of the rows, where so many leave the output to rounding: an output has to be finite there, no more."""
+FINITE_ALONE = (MORE_PARALLEL_ROWS,)
+"""The trials that ask of an output only that it is finite where it should be: its values are left to rounding."""
 SOLID = "solid"
 """The trial whose masks, labels and numbers have connected areas; only where there are inputs that may have some."""
 CORRIDOR = "corridor"
@@ -46,7 +50,10 @@ ONE_NAN, ONE_INFINITE = "one_nan", "one_infinite"
 ONE_NOT_FINITE = (ONE_NAN, ONE_INFINITE)
 TINY_NUMBERS = "tiny_numbers"
 """The trial in some of whose rows, and at single places, inputs are tiny; only where there are inputs that may be so."""
-ARRANGED = (MOVED_COPY, PARALLEL_ROWS, SOLID, CORRIDOR, SHARED_NUMBERS, TINY_NUMBERS, NOT_FINITE, *ONE_NOT_FINITE)
+ARRANGED = (
+    *(MOVED_COPY, PARALLEL_ROWS, MORE_PARALLEL_ROWS, SOLID, CORRIDOR, SHARED_NUMBERS, TINY_NUMBERS, NOT_FINITE),
+    *ONE_NOT_FINITE,
+)
 NEAR_ONE = "near_one"
 """The trial whose numbers are near one in size; only where much of a nominal output vanishes beside the rest of its row."""
 ORDER_ONE = "order_one"

@@ -27,6 +27,7 @@ CONTENTS = {
     names.CROWDED_HIGH: "most numbers of an input are its largest",
     names.MOVED_COPY: "inputs nearly copies of one another, moved",
     names.PARALLEL_ROWS: "rows that equal another argument's, or are parallel or opposite to them",
+    names.MORE_PARALLEL_ROWS: "half of the rows equal another argument's, or are parallel or opposite to them",
     names.SOLID: "masks, labels and numbers in connected areas",
     names.CORRIDOR: "masks that are winding corridors",
     names.SHARED_NUMBERS: "whole numbers that inputs share or repeat, marks among them, and limits among floats",

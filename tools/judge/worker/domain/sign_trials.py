@@ -24,10 +24,11 @@ from ridgeline.tools.judge.worker.domain.objections import Known
 from ridgeline.tools.judge.worker.domain.relaxations import objection_to_relaxation
 from ridgeline.tools.judge.worker.grading.cases.case import Case, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
+from ridgeline.tools.judge.worker.grading.outputs.expected import Expected
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.own_time import OwnTime
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.trial_names import NOMINAL, PARALLEL_ROWS, SIGNED, TINY_NUMBERS, part_of
+from ridgeline.tools.records.trial_names import FINITE_ALONE, NOMINAL, PARALLEL_ROWS, SIGNED, TINY_NUMBERS, part_of
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _LIMIT_S = 3.0
@@ -42,6 +43,10 @@ _ROOM_OF_TYPE_OF_SIGNS = 1 / 4
 """The same of these: kernels that round otherwise have the rest."""
 _ROOM_OF_TYPE_OF_PARALLEL_ROWS = 4.0
 """The same of parallel rows: what is made of a distance of 0 errs more than any other number, and few are."""
+
+_GROWN = 2.0**10
+"""Beyond this x the largest number of a nominal output what is asked to be finite only is the inverse of a rounding error."""
+NEARLY_INFINITE = "its output would be nearly infinite"
 
 SignObjection = Callable[[str], str]
 """Returns why the reference gives nothing for a trial of the signs that are noted, "" when it does."""
@@ -109,12 +114,25 @@ def objection_to_signs(reference: Reference, book: CaseBook, case: Case, non_fin
     pairs = zip(non_finite_of(case), non_finite_as_given, strict=True)
     if any(bool((found & ~given).any()) for found, given in pairs):
         return Known.OUTSIDE
+    if case.name in FINITE_ALONE:
+        return NEARLY_INFINITE if _is_nearly_infinite(book, case) else ""
     if case.name in book.changes.signed and (objection := objection_to_relaxation(reference, book, case)):
         return objection
     try:
         return LEFT_TO_ROUNDING if _is_left_to_rounding(reference, book, case) else ""
     except BadReferenceError:  # it refuses rounded operands, weights of sum 1 say: nothing is told by them
         return ""
+
+
+def _is_nearly_infinite(book: CaseBook, case: Case) -> bool:
+    """Return whether numbers of a case's output are far beyond a nominal one's: another kernel's may divide by zero there."""
+    pairs = zip(case.expected, book.case(NOMINAL[0]).expected, strict=True)
+    return any(not now.is_exact and _largest_of(now) > _GROWN * _largest_of(was) for now, was in pairs)
+
+
+def _largest_of(expected: Expected) -> float:
+    values = expected.values
+    return float(values.abs().nan_to_num_(0.0, 0.0, 0.0).amax()) if values.numel() else 0.0
 
 
 def _is_left_to_rounding(reference: Reference, book: CaseBook, case: Case) -> bool:

@@ -19,6 +19,7 @@ from ridgeline.tools.judge.worker.grading.cases.case import (
     expected_of,
     fits_type,
     numbers_of_either,
+    with_expected_numbers,
 )
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.grading.cases.vector_signs import as_expected
@@ -45,7 +46,7 @@ from ridgeline.tools.modelnew.tensor_bits import copied_bits, equal_bits
 from ridgeline.tools.records.error_map import UNBOUNDED
 from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.trial_names import NOMINAL
+from ridgeline.tools.records.trial_names import FINITE_ALONE, NOMINAL
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _STALE = 1e-2  # so close to another trial's expected output is no coincidence, unless it is as close to its own
@@ -178,7 +179,8 @@ class Examiner:
             self._snapshot = tuple(map(copied_bits, outputs))
             return missing
         graded = self._graded(case, outputs)
-        difference = self._grader.repeat_difference(outputs, self._snapshot, case)
+        is_compared = case.name not in FINITE_ALONE
+        difference = self._grader.repeat_difference(outputs, self._snapshot, case) if is_compared else 0.0
         return Different(difference=min(difference, UNBOUNDED), graded=graded)
 
     def changed(self, set_index: int) -> bool:
@@ -222,7 +224,7 @@ class Examiner:
         differences = self._grader.differences(outputs, case.expected)
         if self._missing(set_index, case.expected, differences) is not None:
             return _unwritten(name)
-        return _trial(name, self._grader.grade(outputs, case, differences))
+        return _trial(name, self._grader.grade(*_as_asked(case, outputs, differences)))
 
     # ---------------------------------------------------------------------------------------------------------- grades
 
@@ -232,9 +234,10 @@ class Examiner:
 
     def passed_by(self, outputs: Tensors, case: Case) -> tuple[bool, ...]:
         """Return of each output whether it would pass for a case's."""
-        return self._grader.grade(outputs, case).passed_by
+        return self._grader.grade(*_as_asked(case, outputs)).passed_by
 
     def _graded(self, case: Case, outputs: Tensors, differences: tuple[Difference, ...] = ()) -> Graded:
+        outputs, case, differences = _as_asked(case, outputs, differences)
         grade = self._grader.grade(outputs, case, differences)
         graded = Graded(trial=_trial(case.name, grade), measured=grade.measured)
         return graded if grade.passed else self._explained(graded, case, grade, outputs)
@@ -286,6 +289,14 @@ class Examiner:
 def _has_no_nan(found: Difference, want: Expected) -> bool:
     """Return whether an output that was compared has numbers alone: what is expected has, and it matches."""
     return want.all_finite and not want.is_exact and found.non_finite is None
+
+
+def _as_asked(
+    case: Case, outputs: Tensors, differences: tuple[Difference, ...] = ()
+) -> tuple[Tensors, Case, tuple[Difference, ...]]:
+    """Return what is graded of a case: where only finite numbers are asked for, each that is one counts as right."""
+    is_graded = case.name not in FINITE_ALONE
+    return (outputs, case, differences) if is_graded else (with_expected_numbers(outputs, case.expected), case, ())
 
 
 def _trial(name: str, grade: Grade) -> Trial:

@@ -218,9 +218,9 @@ class SecretSource:
         found = {i: ways_to_crowd(trial, inputs[i], is_alike=self._forms[i].is_alike) for i in whole_first}
         return {i: ways for i, ways in found.items() if ways}
 
-    def arranged(self, label: str, trial: str) -> Tensors:
-        """Return inputs arranged as one of ARRANGED has them: copies, areas, corridors, numbers of others, tiny ones, NaN."""
-        return self.arrangements[trial](self.nominal(label), self._generator(label + ":copies"))
+    def arranged(self, label: str, trial: str, arrange: Arrangement | None = None) -> Tensors:
+        """Return inputs arranged as one of ARRANGED has them, or as is given: copies, areas, numbers of others, NaN."""
+        return (arrange or self.arrangements[trial])(self.nominal(label), self._generator(label + ":copies"))
 
     def transformed(self, transform: Way, label: str) -> Tensors:
         """Return nominal inputs, those that may change transformed, and in their order."""

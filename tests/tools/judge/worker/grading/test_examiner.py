@@ -19,6 +19,7 @@ from ridgeline.tools.judge.worker.grading.limits.plain_sums import PLAIN_WAYS
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors, Gate, gate_for
+from ridgeline.tools.records.trial_names import MORE_PARALLEL_ROWS
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 TRIAL = "nominal_0"
@@ -31,7 +32,7 @@ class Bench:
         self.reference = Reference(
             SOURCE.format(names="x", inputs="torch.randn(40, 64)", body=f"        return {body}")
         )
-        source = SecretSource(self.reference, b"secret")
+        self.source = source = SecretSource(self.reference, b"secret")
         inputs = self.reference.draw_inputs(0)
         outputs = tuple(map(torch.empty_like, self.reference.run(inputs)))
         behind = tuple(torch.zeros(24, dtype=torch.uint8) for _ in outputs)
@@ -128,6 +129,34 @@ def test_poison_is_missing_also_where_nan_is_expected() -> None:
     place = tuple(map(int, torch.isnan(bench.memory.outputs[0][0]).nonzero()[0]))
     assert isinstance(bench.first_run(place), Missing)
     assert isinstance(bench.first_run(), Graded)
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_values_that_are_left_to_rounding_are_asked_to_be_finite_where_they_should_be_and_no_more(body: str) -> None:
+    bench = Bench(body)
+    bench.source.arrangements[MORE_PARALLEL_ROWS] = lambda inputs, _: inputs
+    examiner, outputs = bench.examiner, bench.memory.outputs[0]
+
+    def graded(turn: int) -> Graded | Different:
+        bench.run()
+        for each in outputs:
+            each.add_(torch.where(torch.randn(each.shape) > turn, 1000, -1000).to(each.dtype))
+        found = examiner.examine_repeat(MORE_PARALLEL_ROWS, 0) if turn else examiner.examine(MORE_PARALLEL_ROWS, 0)
+        assert isinstance(found, Graded | Different)
+        return found
+
+    examiner.prepare(MORE_PARALLEL_ROWS, 0, nan=True)
+    first = graded(0)
+    assert isinstance(first, Graded) and first.trial.passed and examiner.check_trial(MORE_PARALLEL_ROWS, 0).passed
+    second = graded(1)
+    assert isinstance(second, Different) and second.graded.trial.passed and second.difference == 0
+    if outputs[0].is_floating_point():
+        place = tuple(outputs[0].isfinite().nonzero()[0].tolist())
+        outputs[0][place] = math.nan
+        wrong = examiner.examine(MORE_PARALLEL_ROWS, 0)
+        assert isinstance(wrong, Graded) and not wrong.trial.passed and wrong.non_finite is not None
+        assert wrong.non_finite.index == place
+        assert not examiner.check_trial(MORE_PARALLEL_ROWS, 0).passed
 
 
 def test_a_second_run_of_other_bits_is_different() -> None:

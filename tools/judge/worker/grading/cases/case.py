@@ -132,6 +132,16 @@ def numbers_of_either(outputs: Tensors, native: Tensors, expected: tuple[Expecte
     return tuple(given)
 
 
+def with_expected_numbers(outputs: Tensors, expected: tuple[Expected, ...]) -> Tensors:
+    """Return outputs, in float64 and as they are expected wherever both are finite; whole numbers and bools wholly so."""
+    return tuple(
+        want.values
+        if want.is_exact
+        else torch.where(torch.isfinite(output) & torch.isfinite(want.values), want.values, output.double())
+        for output, want in zip(outputs, expected, strict=True)
+    )
+
+
 def fits_type(outputs: Tensors, expected: tuple[Expected, ...]) -> bool:
     """Return whether the outputs' type holds the expected values, and outputs are finite wherever those are."""
     if any(e.beyond or not math.isfinite(e.norm) for e in expected):

@@ -26,8 +26,14 @@ _CHANGED = 1 / 2
 AMOUNTS = ((math.inf, 32), (math.inf, 8), (8, 1), (4, 0))
 """Rows of an input that are others, at most, and those of them that equal the other, the most first. What is made of a distance
 of 0, and of an angle of 0 or pi, is often left to rounding: of few rows it is no part of the output that counts."""
+ANY_AMOUNT = (math.inf, math.inf)
+"""The same where an output has only to be finite: which side of 0, or of 1, rounding falls to is another matter in each row."""
+_SIZES = (1.0, 0.75, 0.7)
+"""What rows that do not equal the other are multiplied by beside a power of two: norms of such rows round as the other's do."""
+_NEXT_TO_IT = 1 + 2.0**-20
+"""The same of half of the rows that equal it: where sums are made in one order, no distance of equal rows is below 0."""
 
-Amount = tuple[float, int]
+Amount = tuple[float, float]
 """One of AMOUNTS."""
 Parameters = Mapping[str, torch.Tensor]
 """Parameters and buffers by name."""
@@ -63,12 +69,12 @@ def with_parallel_rows(
     chosen: Mapping[int, Amount],
     parameters: Callable[[], Parameters] = dict,
 ) -> Tensors:
-    """Return inputs of which a secret half of the rows of the chosen ones are rows of their sources, times a power of two.
+    """Return inputs of which a secret half of the rows of the chosen ones are rows of their sources, times a number.
 
     Each is of the row at its own place, of a random one, or of one that an input of whole numbers names there, by turns. As
-    many are about twice or half as large as they were, and opposite where numbers have either sign, as equal the other row:
-    of either no more than `chosen` has for the input. `parameters` returns those of the same trial, and is asked only where
-    one is a source.
+    many are about twice or half as large as they were, and opposite where numbers have either sign, as equal the other row,
+    half of them but for last bits: of either no more than `chosen` has for the input. `parameters` returns those of the same
+    trial, and is asked only where one is a source.
     """
     changed = list(inputs)
     is_any_named = any(isinstance(source, str) for i in chosen for source in sources[i])
@@ -93,10 +99,11 @@ def _with_rows_of(
         turn = torch.arange(len(rows), device=rows.device)
         near = other.reshape(-1, other.shape[-1])[torch.stack(ways)[turn % len(ways), rows]]
         kind = torch.div(turn, len(ways), rounding_mode="floor") % (3 if may_oppose else 2)
-        by = _powers_of_two(changed[rows], near, generator)
+        by = _powers_of_two(changed[rows], near, generator) * _some_of(_SIZES, rows, generator)
         is_equal = kind == 0
-        most = most_equal // len(others) + (number < most_equal % len(others))
-        by = torch.where(is_equal & (is_equal.cumsum(0) <= most), 1.0, torch.where(kind == 2, -by, by))
+        most = most_equal if math.isinf(most_equal) else most_equal // len(others) + (number < most_equal % len(others))
+        equal = _some_of((1.0, _NEXT_TO_IT), rows, generator)
+        by = torch.where(is_equal & (is_equal.cumsum(0) <= most), equal, torch.where(kind == 2, -by, by))
         is_there = (near != 0).any(-1)  # a row of zeros has no direction
         changed[rows[is_there]] = (near * by.unsqueeze(-1).to(near.dtype))[is_there]
     return changed.view(tensor.shape)
@@ -130,6 +137,12 @@ def _powers_of_two(own: torch.Tensor, near: torch.Tensor, generator: torch.Gener
     ratio = (sizes[0] / sizes[1]).log2().nan_to_num(0.0, 0.0, 0.0).round()
     step = 2.0 * torch.randint(2, ratio.shape, generator=generator, device=generator.device) - 1
     return torch.exp2(torch.where(ratio + step == 0, 2 * step, ratio + step))
+
+
+def _some_of(numbers: Sequence[float], rows: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return a secret one of these numbers for each row."""
+    drawn = torch.randint(len(numbers), rows.shape, generator=generator, device=generator.device)
+    return torch.tensor(numbers, dtype=torch.float64, device=generator.device)[drawn]
 
 
 def _naming(inputs: Tensors, other: torch.Tensor, tensor: torch.Tensor) -> list[int]:

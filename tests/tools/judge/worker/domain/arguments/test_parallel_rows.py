@@ -8,9 +8,11 @@ from tests.tools.judge.worker.made import Made, made
 
 from ridgeline.tools.judge.worker.grading.outputs.compare import compare
 from ridgeline.tools.judge.worker.inputs.arrangements.parallel_rows import AMOUNTS, Amount
-from ridgeline.tools.records.trial_names import PARALLEL_ROWS
+from ridgeline.tools.records.trial_names import MORE_PARALLEL_ROWS, PARALLEL_ROWS
 
 PAIRS = "torch.randn(96, 32), torch.randn(128, 32)"
+UNITS = "u, v = (t / t.norm(dim=-1, keepdim=True) for t in (x, y))"
+CHORDS = "(2 - 2 * u @ v.mT).clamp(min=0).sqrt()"
 DISTANCES = "return (x.square().sum(-1)[:, None] + y.square().sum(-1) - 2 * x @ y.mT).clamp(min=0).sqrt()"
 
 
@@ -64,3 +66,34 @@ def test_an_input_that_the_reference_refuses_so_is_named() -> None:
     body = ("cosine = torch.cosine_similarity(x[:96], y[:96])", "return (1 - cosine.abs() - 1e-3).log()")
     found = made("x, y", PAIRS, *body)
     assert PARALLEL_ROWS not in found.domain.names and f"{PARALLEL_ROWS} y" in found.domain.skipped
+
+
+@pytest.mark.parametrize(
+    ("body", "has_more"),
+    [
+        (f"return {CHORDS}", True),
+        ("return (1 - (u @ v.mT).square()).clamp(min=0).sqrt(), x.sum()", True),
+        ("return (u @ v.mT).clamp(-0.9, 0.9).acos()", False),
+        (f"return 1 / ({CHORDS} + 1e-6)", False),
+        ("return (2 - 2 * u @ v.mT).sqrt()", False),
+        ("return u @ v.mT", False),
+    ],
+    ids=["chords", "several outputs", "left to no rounding", "next to infinite", "not finite", "a product"],
+)
+def test_so_many_rows_that_rounding_decides_on_values_are_others_where_the_output_is_finite(
+    body: str, *, has_more: bool
+) -> None:
+    found = made("x, y", PAIRS, UNITS, body)
+    assert (MORE_PARALLEL_ROWS in found.domain.names) is has_more
+    if has_more:
+        x, y = found.book.case(MORE_PARALLEL_ROWS).inputs
+        cosine = torch.cosine_similarity(x.double()[:, None], y.double(), dim=-1).abs()
+        assert int((cosine > 1 - 1e-9).any(0).sum()) == 64
+        u, v = (t / t.norm(dim=-1, keepdim=True) for t in (x, y))
+        assert int((1 - (u @ v.mT).square() < 0).sum()) > 8
+
+
+def test_a_reference_that_is_finite_in_some_draws_alone_has_no_such_trial() -> None:
+    found = made("x, y", PAIRS, UNITS, f"return {CHORDS} / ((u @ v.mT)[:, 4].abs().amax() < 0.999)")
+    assert MORE_PARALLEL_ROWS not in found.domain.names
+    assert PARALLEL_ROWS in found.domain.names

@@ -1,4 +1,4 @@
-"""Half of an input's rows become rows of other arguments, times a power of two of either sign; structure stays."""
+"""Half of an input's rows become rows of other arguments, times numbers of either sign; structure stays."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import torch
 
 from ridgeline.tools.judge.worker.inputs.arrangements.parallel_rows import (
     AMOUNTS,
+    ANY_AMOUNT,
     sources_of_rows,
     with_parallel_rows,
 )
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 
+NEXT_TO_IT = 1 + 2.0**-20
+SIZES = (1.0, 0.75, 0.7, NEXT_TO_IT)
 PLAIN = InputForm.of(torch.randn(4, 4), torch.randn(4, 4))
 WHOLE = InputForm.of(torch.randint(0, 9, (16,)), torch.randint(0, 9, (16,)))
 
@@ -42,15 +45,17 @@ def arranged(
 
 
 def factor_of(row: torch.Tensor, others: torch.Tensor) -> tuple[int, float] | None:
-    """Return which of the others a row is, times which power of two, None where it is none."""
+    """Return which of the others a row is, times which number; None where it is none times one of those that come."""
     for place, other in enumerate(others):
-        factor = float((row @ other) / (other @ other))
-        if abs(factor) > 0 and math.log2(abs(factor)).is_integer() and torch.equal(row, other * factor):
-            return place, factor
+        factor = float((row.double() @ other.double()) / (other.double() @ other.double()))
+        for size in SIZES:
+            by = math.copysign(2.0 ** round(math.log2(abs(factor) / size)), factor) * size
+            if abs(factor / by - 1) < 2e-7 and torch.equal(row, other * by):
+                return place, by
     return None
 
 
-def test_half_of_the_rows_are_rows_of_an_earlier_input_by_powers_of_two_of_either_sign() -> None:
+def test_half_of_the_rows_are_rows_of_an_earlier_input_by_numbers_of_either_sign() -> None:
     x, y = drawn(24, 16), drawn(40, 16)
     first, second = arranged(x, y)
     assert torch.equal(first, x)
@@ -65,6 +70,15 @@ def test_half_of_the_rows_are_rows_of_an_earlier_input_by_powers_of_two_of_eithe
     assert 0 < sum(own) < len(own)
 
 
+def test_rows_are_of_several_sizes_and_half_of_those_that_equal_another_are_so_but_for_last_bits() -> None:
+    x, y = drawn(256, 16), drawn(256, 16, seed=7)
+    _, second = arranged(x, y, amount=ANY_AMOUNT)
+    factors = [factor for _, factor in filter(None, (factor_of(row, x) for row in second[(second != y).any(-1)]))]
+    assert len(factors) == 128
+    assert {math.frexp(abs(factor))[0] for factor in factors} >= {0.5, 0.75, 0.7}
+    assert 8 <= factors.count(1.0) <= 40 and 8 <= factors.count(NEXT_TO_IT) <= 40
+
+
 @pytest.mark.parametrize("amount", AMOUNTS)
 def test_no_more_rows_are_others_or_equal_them_than_the_amount_says(amount: tuple[float, int]) -> None:
     x, y = drawn(256, 8), drawn(256, 8, seed=7)
@@ -72,7 +86,8 @@ def test_no_more_rows_are_others_or_equal_them_than_the_amount_says(amount: tupl
     changed = (second != y).any(-1)
     assert int(changed.sum()) == min(128, amount[0])
     equal = [factor_of(row, x) for row in second[changed]]
-    assert sum(found is not None and found[1] == 1.0 for found in equal) == min(amount[1], math.ceil(changed.sum() / 3))
+    are_equal = [found is not None and found[1] in (1.0, NEXT_TO_IT) for found in equal]
+    assert sum(are_equal) == min(amount[1], math.ceil(changed.sum() / 3))
 
 
 def test_rows_are_those_that_whole_numbers_name_and_what_they_name_comes_first() -> None:
