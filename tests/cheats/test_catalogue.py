@@ -29,7 +29,7 @@ from .trick import Case, Form, Stage, compared
 
 ROOT = HERE.parent.parent
 PROBLEMS = (
-    "aligned", "apart", "binned", "bounded", "closed", "conditioned", "counted", "crossed", "derived", "directed",
+    "aligned", "apart", "binned", "bounded", "chorded", "closed", "conditioned", "counted", "crossed", "derived", "directed",
     "divided", "double", "drawn", "edge", "eroded", "filtered", "flooded", "given", "grouped", "headed", "held",
     "hidden", "keyed", "lasting", "limited", "linear", "lined", "linked", "listed", "loaded", "logged", "mapped",
     "matched", "mirrored", "missing", "moved", "nearby", "ordered", "paired", "parted", "phrased", "placed", "plain",

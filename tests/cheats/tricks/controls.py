@@ -105,6 +105,8 @@ TRICKS: tuple[Trick, ...] = (
           c("binned_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of distances and angles between two inputs' rows", "nothing: it must pass",
           c("crossed_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of chords to prototypes, and of rows rounded to steps",
+          "nothing: it must pass", c("chorded_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of features mixed by distances",
           "nothing: it must pass", c("nearby_honest", harmless())),
     trick(G.CONTROL, "an honest kernel of rows by their size, and of a step of Adam", "nothing: it must pass",

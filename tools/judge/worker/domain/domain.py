@@ -125,7 +125,7 @@ class Domain:
         transformed += [trial for trial in CROWDS if self._settle_crowds(trial)]
         self.skipped |= settle_copies(source, book, reference, self._objection_to, self._try_unless_lost)
         self.skipped |= ParallelRows(source, book, reference, self._objection_to, self._try_unless_lost).settle()
-        self.skipped |= ArrangedInputs(source, book, reference, self._objection_to).settle()
+        self.skipped |= ArrangedInputs(source, book, reference, self._objection_to, self._try_unless_lost).settle()
         self.skipped |= NotFiniteInputs(source, book, reference, self._objection_to, self._try_unless_lost).settle()
         transformed += [trial for trial in ARRANGED if trial in source.arrangements]
         transformed += settle_power(source, book, self._objection_to)

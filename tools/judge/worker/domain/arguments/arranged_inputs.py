@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.domain.arguments.noted_arrangements import NotedArrangements
-from ridgeline.tools.judge.worker.domain.arguments.tiny_numbers import settle_tiny_numbers
+from ridgeline.tools.judge.worker.domain.arguments.tiny_numbers import TinyNumbers
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
-from ridgeline.tools.judge.worker.domain.objections import Objection
+from ridgeline.tools.judge.worker.domain.objections import Objection, Tried
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
 from ridgeline.tools.judge.worker.inputs.arrangements.areas import may_have_areas, with_areas
 from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import may_be_close
@@ -32,9 +32,13 @@ _Arrange = Callable[[frozenset[int]], Arrangement]
 class ArrangedInputs:
     """Finds the inputs that each of these trials arranges, and notes how in the secret source."""
 
-    def __init__(self, source: SecretSource, book: CaseBook, reference: Reference, objection: Objection) -> None:
+    def __init__(
+        self, source: SecretSource, book: CaseBook, reference: Reference, objection: Objection, tried: Tried
+    ) -> None:
         """Try nothing yet."""
         self._source = source
+        self._book = book
+        self._tried = tried
         self._noted = NotedArrangements(source, book)
         self._reference = reference
         self._names = reference.input_names
@@ -54,7 +58,9 @@ class ArrangedInputs:
             lambda chosen: functools.partial(with_corridors, chosen=chosen),
         )
         refused |= self._settle_shared(inputs, free)
-        settle_tiny_numbers(self._source, self._noted, self._names, self._objection)
+        TinyNumbers(
+            *(self._source, self._noted, self._book, self._reference), objection=self._objection, tried=self._tried
+        ).settle()
         return {f"{trial} {self._names[i]}": why for (trial, i), why in refused.items()}
 
     def _settle_areas(self, asked: Sequence[int]) -> dict[tuple[str, int], str]:

@@ -43,6 +43,25 @@ def test_numbers_are_as_tiny_as_leaves_the_output_a_number_of_its_type(body: str
     assert most_of(made("x", INPUT, f"return {body}")) == {0: most}
 
 
+@pytest.mark.parametrize(
+    ("body", "most", "zeros"),
+    [
+        ("x * 2", {0: 44.0, 1: 44.0}, {0, 1}),
+        ("x + (y / (y.abs().amax(-1, keepdim=True) / 127).clamp(min=1e-8)).round()", {0: 44.0, 1: 44.0}, {0, 1}),
+        ("x + y / y.norm(dim=-1, keepdim=True)", {0: 44.0, 1: 44.0}, {0}),
+        ("x + torch.atan2(y, -y)", {0: 44.0, 1: 44.0}, {0}),
+        ("x.log() * y", {0: 44.0, 1: 44.0}, {1}),
+        ("(x == 0).sum(-1) / (y > 0)", {0: 44.0, 1: 44.0}, {0}),
+    ],
+)
+def test_rows_are_zeros_where_the_output_stays_a_number_that_no_zero_s_sign_decides_on(
+    body: str, most: dict[int, float], zeros: set[int]
+) -> None:
+    found = made("x, y", f"{INPUT}, {INPUT}", f"return {body}")
+    arrangement: Any = found.source.arrangements[TINY_NUMBERS]
+    assert most_of(found) == most and arrangement.keywords["zeros"] == zeros
+
+
 def test_what_the_reference_refuses_stays_beside_what_it_takes() -> None:
     found = made("x, y", f"{INPUT}, {INPUT}", "assert float(y.min()) > 0.4", "return x * y")
     assert most_of(found) == {0: 44.0} and not any(name.startswith(TINY_NUMBERS) for name in found.domain.skipped)

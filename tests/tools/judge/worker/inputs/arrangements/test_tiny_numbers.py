@@ -75,3 +75,25 @@ def test_masks_rows_in_order_and_symmetric_inputs_stay() -> None:
     forms = [InputForm.of(t, t) for t in draws]
     assert may_be_tiny(draws, forms, range(len(draws))) == (0,)
     assert may_be_tiny(draws, forms, ()) == ()
+
+
+def with_zeros(*tensors: torch.Tensor, zero: float = 0.0) -> tuple[torch.Tensor, ...]:
+    return with_tiny_numbers(
+        tensors, torch.Generator().manual_seed(0), halvings={0: 44.0}, zeros=range(len(tensors)), zero=zero
+    )
+
+
+def test_a_sixteenth_of_the_rows_are_zeros_and_one_at_least_of_several() -> None:
+    for rows, count in ((256, 16), (4, 1), (1, 0)):
+        [changed] = with_zeros(torch.rand(rows, 64) + 1)
+        assert int((changed == 0).all(-1).sum()) == count and int((changed == 0).sum()) == 64 * count
+    [changed] = with_zeros(torch.rand(256) + 1)
+    assert int((changed == 0).sum()) == 16
+
+
+def test_rows_of_inputs_of_one_shape_are_zeros_together_or_alone_and_of_one_sign() -> None:
+    one, other = ((t == 0).all(-1) for t in with_zeros(torch.rand(1024, 8) + 1, torch.rand(1024, 8) + 1))
+    assert min(int(part.sum()) for part in (one & ~other, other & ~one, one & other)) >= 6
+    assert int((one | other).sum()) <= 64
+    [changed] = with_zeros(torch.rand(256, 64) + 1, zero=-0.0)
+    assert int(changed.signbit().sum()) == 16 * 64
