@@ -11,7 +11,7 @@ from typing import Self
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.vocabulary import Purpose
 
-JUDGE_VERSION = 42
+JUDGE_VERSION = 43
 """Part of every evaluation's key: raise it whenever the judge would decide or time a kernel differently."""
 
 _COMPARED_PREFIX = 16
