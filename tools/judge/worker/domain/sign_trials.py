@@ -24,10 +24,13 @@ from ridgeline.tools.judge.worker.domain.objections import Known
 from ridgeline.tools.judge.worker.domain.relaxations import objection_to_relaxation
 from ridgeline.tools.judge.worker.grading.cases.case import Case, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
+from ridgeline.tools.judge.worker.grading.cases.class_errors import floating_errors
+from ridgeline.tools.judge.worker.grading.limits.plain_sums import PLAIN_WAYS, plain_outputs
 from ridgeline.tools.judge.worker.grading.outputs.expected import Expected
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.own_time import OwnTime
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.precision import PLAIN_LANES
 from ridgeline.tools.records.trial_names import FINITE_ALONE, NOMINAL, PARALLEL_ROWS, SIGNED, TINY_NUMBERS, part_of
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
@@ -115,7 +118,8 @@ def objection_to_signs(reference: Reference, book: CaseBook, case: Case, non_fin
     if any(bool((found & ~given).any()) for found, given in pairs):
         return Known.OUTSIDE
     if case.name in FINITE_ALONE:
-        return NEARLY_INFINITE if _is_nearly_infinite(book, case) else ""
+        is_near = _is_nearly_infinite(book, case) or _is_infinite_by_plain_sums(reference, book, case)
+        return NEARLY_INFINITE if is_near else ""
     if case.name in book.changes.signed and (objection := objection_to_relaxation(reference, book, case)):
         return objection
     try:
@@ -128,6 +132,13 @@ def _is_nearly_infinite(book: CaseBook, case: Case) -> bool:
     """Return whether numbers of a case's output are far beyond a nominal one's: another kernel's may divide by zero there."""
     pairs = zip(case.expected, book.case(NOMINAL[0]).expected, strict=True)
     return any(not now.is_exact and _largest_of(now) > _GROWN * _largest_of(was) for now, was in pairs)
+
+
+def _is_infinite_by_plain_sums(reference: Reference, book: CaseBook, case: Case) -> bool:
+    """Return whether a case's output is not finite where a plain kernel makes its sums: PyTorch's lose less."""
+    with book.scalars_of(case.name):
+        found = [plain_outputs(reference, case, way) for way in PLAIN_WAYS[: len(PLAIN_LANES)]]
+    return any(outputs is not None and floating_errors(outputs, case) is None for outputs in found)
 
 
 def _largest_of(expected: Expected) -> float:

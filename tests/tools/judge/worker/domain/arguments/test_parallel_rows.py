@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.tools.judge.worker.grading.judged import Judged
 from tests.tools.judge.worker.made import Made, made
 
+from ridgeline.tools.judge.worker.domain.sign_trials import NEARLY_INFINITE, objection_to_signs
+from ridgeline.tools.judge.worker.grading.cases.case import non_finite_of
 from ridgeline.tools.judge.worker.grading.outputs.compare import compare
 from ridgeline.tools.judge.worker.inputs.arrangements.parallel_rows import AMOUNTS, Amount
 from ridgeline.tools.records.trial_names import MORE_PARALLEL_ROWS, PARALLEL_ROWS
@@ -97,3 +100,17 @@ def test_a_reference_that_is_finite_in_some_draws_alone_has_no_such_trial() -> N
     found = made("x, y", PAIRS, UNITS, f"return {CHORDS} / ((u @ v.mT)[:, 4].abs().amax() < 0.999)")
     assert MORE_PARALLEL_ROWS not in found.domain.names
     assert PARALLEL_ROWS in found.domain.names
+
+
+@pytest.mark.parametrize(("margin", "objection"), [(1e-4, ""), (8e-7, NEARLY_INFINITE)])
+def test_a_reference_whose_margin_sums_of_plain_kernels_use_up_has_no_such_trial(margin: float, objection: str) -> None:
+    body = f"return (1 + {margin} - u @ v.mT).sqrt()"
+    found = Judged("x, y", "torch.randn(48, 4096), torch.randn(64, 4096)", UNITS, body)
+    sizes = torch.tensor([1, 1.5, 0.7, 2]).repeat(12)[:, None]
+    found.source.arrangements[MORE_PARALLEL_ROWS] = lambda inputs, _: (
+        inputs[0],
+        torch.cat((inputs[0] * sizes, inputs[1][48:])),
+    )
+    case = found.book.case(MORE_PARALLEL_ROWS)
+    assert bool(found.reference.run(case.inputs)[0].isfinite().all())
+    assert objection_to_signs(found.reference, found.book, case, non_finite_of(case)) == objection
