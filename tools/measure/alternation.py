@@ -40,6 +40,9 @@ _TRIALS_SHARE = 3 / 4
 """Share of the pairs of blocks before which whole trials are asked for, while some are due."""
 _LAST_SINGLES = 2
 """Blocks of one call that come when all blocks that count are over."""
+_FURTHER_SHARE = 1 / 4
+"""Share of the pairs of blocks before which blocks of one call, and blocks whose contents change, go on coming once all that are
+wanted before the end have come: nothing tells that none will follow."""
 _SHORTER = 2.0
 """Times that a candidate's calls are shorter than in its warm-up before blocks have more of them."""
 
@@ -129,7 +132,7 @@ class AlternatingRun:
             MachineBusyError: the machine is too busy to tell.
         """
         for timed, other in self._able_to_work_ahead():
-            while len(timed.singles) < SINGLES:
+            for _ in range(max(_LAST_SINGLES, SINGLES - len(timed.singles))):
                 self._block(timed, other, 1, BlockKind.SINGLE)
             if has_late_singles(timed):
                 self._look_again(timed, other)
@@ -202,17 +205,22 @@ class AlternatingRun:
     def _look(self, blocks: ChangingBlocks, other: TimedSide, wanted: int) -> None:
         """Run blocks whose contents change until so many have changed in time."""
         while blocks.is_open(wanted):
-            with faults_of(other.contender):
-                other.side.stop()  # the judge goes on when it is asked
-            plan = blocks.plan()
-            blocks.timed.renew(plan.order)
-            with faults_of(blocks.timed.contender):
-                blocks.run(plan)
+            self._change(blocks, other)
+
+    def _change(self, blocks: ChangingBlocks, other: TimedSide) -> None:
+        """Run one block whose contents change."""
+        with faults_of(other.contender):
+            other.side.stop()  # the judge goes on when it is asked
+        plan = blocks.plan()
+        blocks.timed.renew(plan.order)
+        with faults_of(blocks.timed.contender):
+            blocks.run(plan)
 
     def _maybe_uncounted(self) -> None:
         """Run blocks that do not count now and then, so that a candidate cannot tell which block it is in."""
         for timed, other in self._able_to_work_ahead():
-            if len(timed.singles) < SINGLES - _LAST_SINGLES and self.inspector.rng.random() < 1 / 2:
+            is_wanted = len(timed.singles) < SINGLES - _LAST_SINGLES
+            if self.inspector.rng.random() < (1 / 2 if is_wanted else _FURTHER_SHARE):
                 self._block(timed, other, 1, BlockKind.SINGLE)
         for timed, other in self._candidates():
             trials, due = timed.coverage.due_trials(), timed.coverage.due()
@@ -221,8 +229,13 @@ class AlternatingRun:
             elif timed.blocks and due and self.inspector.rng.random() < _COVERED_SHARE:
                 self._cover(timed, other, due)
         for blocks, other in self._changing if self.planner.most_calls > 1 else ():
-            if blocks.timed.blocks and self.inspector.rng.random() < 1 / 2:
+            is_wanted = blocks.is_open(blocks.n_changed + 1)
+            if not blocks.timed.blocks or self.inspector.rng.random() >= (1 / 2 if is_wanted else _FURTHER_SHARE):
+                continue
+            if is_wanted:
                 self._look(blocks, other, blocks.n_changed + 1)
+            elif blocks.has_room:
+                self._change(blocks, other)
 
     def _candidates(self) -> list[tuple[TimedCandidate, TimedSide]]:
         """Return the candidates, each with the other side."""

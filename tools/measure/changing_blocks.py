@@ -6,8 +6,8 @@ no longer there. In all other blocks nothing changes, and both would be right.
 While some calls run, the judge writes other parameters, and other inputs for one of the calls to come. The next call that
 begins after that has to be of the new contents, however busy the machine is: an output that is not is proof. Nobody can
 know where in a block the contents change, and each part of a block has its turn. On a busy machine, where the judge is
-late, there are more blocks, not fewer graded calls. Two of the changes come when all blocks that count are over: a kernel that
-counts them has nothing that tells it that none will follow.
+late, there are more blocks, not fewer graded calls. Two of the changes come when all blocks that count are over, and further
+ones until then: a kernel that counts them, or knows how long a measurement takes, has nothing that tells it that none will follow.
 
 Where a change came too late the next one is begun in the first call: one that makes what later calls of a few microseconds keep
 lasts long enough for it, and all others would be over.
@@ -107,6 +107,12 @@ class ChangingBlocks:
         return frozenset() if self.are_last else self._kept_to_the_end
 
     @property
+    def _lacking(self) -> list[tuple[int, bool]]:
+        """Return the wanted changes that are still to come, without those that are kept back."""
+        ways = ((part, is_held) for part in range(BLOCK_PARTS) for is_held in (False, True))
+        return [each for each in ways if each not in self.changed | self._kept_back]
+
+    @property
     def has_room(self) -> bool:
         """Say whether there can be such a block: a set is left over, it is short enough, and the device lets it change."""
         calls = max(LEAST_CHANGING_CALLS, self.planner.most_calls)
@@ -116,7 +122,7 @@ class ChangingBlocks:
     def is_open(self, wanted: int) -> bool:
         """Say whether another block is to run, until `wanted` changes came in time or the tries are used up.
 
-        Those that are kept back are wanted of the last blocks alone.
+        Those that are kept back are wanted of the last blocks alone. Further blocks are no tries.
         """
         is_long = self.planner.most_calls * self.timed.call_now_s > CERTAIN_BLOCK_S
         tries = LONG_BLOCK_TRIES if is_long else TRIES
@@ -133,7 +139,7 @@ class ChangingBlocks:
         Raises:
             Distrusted: the output is not of the contents that lay there when its call began, or calls came late.
         """
-        self.tries += 1
+        self.tries += bool(self._lacking)
         self.in_vain += 1
         timed = self.timed
         timed.judge.ask(DrawNext())
@@ -233,15 +239,15 @@ class ChangingBlocks:
                 self.timed.side.cont()
 
     def _next(self) -> tuple[int, bool]:
-        """Draw a part that still lacks a change, and whether the candidate is to be stopped for it."""
-        ways = [(part, is_held) for part in range(BLOCK_PARTS) for is_held in (False, True)]
-        part, is_held = self.rng.choice([each for each in ways if each not in self.changed | self._kept_back])
+        """Draw a part that still lacks a change, any where none does, and whether the candidate is to be stopped for it."""
+        any_way = self.rng.randrange(BLOCK_PARTS), self.rng.random() < 1 / 2
+        part, is_held = self.rng.choice(self._lacking or [any_way])
         return part, is_held or self.in_vain > PATIENCE
 
     def _note(self, part: int, *, is_held: bool) -> None:
         """Note a change in a part of a block; after too many blocks in vain one that was held counts for both kinds."""
         found = {(part, is_held)} | ({(part, False)} if self.in_vain > PATIENCE else set())
-        if found - self.changed:
+        if found - self.changed or not self._lacking:
             self.in_vain = 0
         self.changed |= found - self._kept_back
 

@@ -96,11 +96,38 @@ def test_blocks_stay_as_long_while_calls_take_as_long_as_ever() -> None:
 
 
 def test_two_blocks_of_one_call_come_when_all_that_count_are_over() -> None:
-    measurement, ours = run(BusyJudge())
-    measurement.alternate()
-    assert len(ours.singles) <= SINGLES - 2
-    measurement.expect_even()
-    assert len(ours.singles) == SINGLES
+    for further in (False, True):
+        measurement, ours = run(BusyJudge())
+        measurement.alternate()
+        ours.singles += ours.singles[:1] * SINGLES if further else []
+        before = len(ours.singles)
+        measurement.expect_even()
+        assert len(ours.singles) == max(SINGLES, before + 2)
+
+
+def test_blocks_go_on_changing_once_the_wanted_changes_have_come_and_are_no_tries() -> None:
+    """A kernel that has counted the changes, and knows when the last blocks come, would keep things until then."""
+    memory = Memory()
+    blocks = blocks_of(memory, honest(memory))
+    run_before_the_end(blocks)
+    tries, seen, worked = blocks.tries, set[bool](), len(blocks.worked)
+    for _ in range(40):
+        before = len(memory.changed)
+        blocks.run(blocks.plan())
+        assert len(memory.changed) == before + 1
+        seen.add(blocks.worked[-1].changing_s == 0)
+    assert (blocks.tries, seen, len(blocks.worked)) == (tries, {True, False}, worked + 40)
+    assert blocks.in_vain <= 1 and blocks.is_open(blocks.n_wanted) is False
+    blocks.are_last = True
+    assert blocks.is_open(blocks.n_wanted)
+
+
+def test_a_run_goes_on_with_both_kinds_of_looks_until_no_block_that_counts_follows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order = [each for _ in range(60) for each in in_order(monkeypatch, singles=SINGLES, changes=0)]
+    assert "ours single" in order and "change" in order
+    assert order.count("change") < order.count("ours counted") / 2
 
 
 def test_nobody_looks_at_outputs_before_the_graded_call_has_begun() -> None:
@@ -134,9 +161,11 @@ def test_blocks_that_do_not_count_come_before_either_block_of_a_pair(monkeypatch
     assert {where for _, where in seen} == {"between", "at once"}
 
 
-def in_order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return whose blocks of which kind a round runs, in their order."""
+def in_order(monkeypatch: pytest.MonkeyPatch, *, singles: int = 0, changes: int = 2 * BLOCK_PARTS) -> list[str]:
+    """Return whose blocks of which kind a round runs, in their order; so many singles were, so many changes are wanted."""
     measurement, ours = run(BusyJudge())
+    ours.singles += [counted(1e-3, 1)] * singles
+    ours.blocks += [counted(1e-3)]
     order = list[str]()
 
     def note(timed: object, _other: object, _calls: int, kind: BlockKind = BlockKind.COUNTED) -> None:
@@ -144,6 +173,9 @@ def in_order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(measurement, "_block", note)
     monkeypatch.setattr(measurement, "_cover", lambda *_: order.append("extra"))
+    monkeypatch.setattr(measurement, "_change", lambda *_: order.append("change"))
+    monkeypatch.setattr(measurement, "_look", lambda *_: order.append("wanted change"))
+    monkeypatch.setattr(ChangingBlocks, "n_wanted", changes)
     monkeypatch.setattr(measurement, "_rule", Once())
     monkeypatch.setattr(alternation, "ratio_of", lambda *_: None)
     measurement.alternate()

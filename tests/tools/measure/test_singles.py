@@ -211,12 +211,16 @@ LOOK = 2 * SINGLES
 def run_of(
     blocks: Iterator[Block], monkeypatch: pytest.MonkeyPatch, *, theirs_waited_ms: Iterator[float] | None = None
 ) -> AlternatingRun:
-    """Return a run whose candidate has these blocks of one call; the first ones were late. Eager's waited for so long."""
+    """Return a run whose candidate has these blocks of one call after late ones, two of which come last.
+
+    Eager's waited for so long.
+    """
     theirs_waited_ms = theirs_waited_ms or repeat(0.0)
     run = object.__new__(AlternatingRun)
     run.planner = BlockPlanner(n_sets=30, most_calls=CALLS)
-    ours, theirs = side(0.3, [WORKED] * SINGLES), eager()
+    ours, theirs = side(0.3, [WORKED] * (SINGLES - 2)), eager()
     ours.beside = []
+    own = chain([WORKED] * 2, blocks)
 
     def add(timed: TimedSide, other: TimedSide, calls: int, kind: BlockKind) -> None:
         assert (timed, other) in ((ours, theirs), (theirs, ours))
@@ -226,7 +230,7 @@ def run_of(
             timed.beside.append(block(0.6 * calls, calls=calls))
         else:
             theirs_now = block(0.7, ran_ms=1.2, waited_ms=0.0 if timed is ours else next(theirs_waited_ms))
-            timed.singles.append(next(blocks) if timed is ours else theirs_now)
+            timed.singles.append(next(own) if timed is ours else theirs_now)
 
     monkeypatch.setattr(run, "_able_to_work_ahead", lambda: [(ours, theirs)])
     monkeypatch.setattr(run, "_block", add)
