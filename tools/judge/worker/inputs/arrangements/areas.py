@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.arrangements.pictures import (
     in_place_of,
     picture_axes,
@@ -20,8 +19,8 @@ from ridgeline.tools.judge.worker.inputs.arrangements.pictures import (
 )
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.values.structure import (
-    has_structural_zeros,
     is_symmetric,
+    is_without_structure,
     may_be_compared,
     range_of_whole,
     row_axis,
@@ -59,7 +58,7 @@ def _may_have_areas(tensor: torch.Tensor, form: InputForm) -> bool:
         return False
     if range_of_whole(tensor) is not None:
         return may_be_compared(tensor.dtype)
-    return tensor.is_floating_point() and is_finite(tensor) and not has_structural_zeros(tensor)
+    return is_without_structure(tensor)
 
 
 def with_areas(

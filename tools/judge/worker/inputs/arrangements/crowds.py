@@ -10,11 +10,10 @@ import functools
 
 import torch
 
-from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.values.structure import (
-    has_structural_zeros,
     is_mask,
     is_symmetric,
+    is_without_structure,
     range_of_whole,
     row_axis,
     with_sentinels_of,
@@ -52,7 +51,7 @@ def ways_to_crowd(trial: str, tensor: torch.Tensor, *, is_alike: bool) -> tuple[
     if is_mask(tensor):
         return _ways_of_masks(tensor) if trial == CROWDED else (_crowded_high,)
     is_whole = range_of_whole(tensor) is not None
-    if not is_whole and (not tensor.is_floating_point() or _has_structure(tensor)):
+    if not is_whole and not is_without_structure(tensor):
         return ()
     if trial == CROWDED_HIGH and not is_whole and _is_of_unit_range(tensor):
         return (*(functools.partial(_crowded_high, ends=ends) for ends in _WAYS_OF_ENDS), _crowded_high)
@@ -86,10 +85,6 @@ def _is_of_unit_range(tensor: torch.Tensor) -> bool:
     """Return whether numbers seem drawn from [0, 1)."""
     low, high = map(float, torch.aminmax(tensor))
     return 0 <= low <= _NEAR_END and 1 - _NEAR_END <= high <= 1
-
-
-def _has_structure(tensor: torch.Tensor) -> bool:
-    return not is_finite(tensor) or is_symmetric(tensor) or has_structural_zeros(tensor)
 
 
 def _crowded(tensor: torch.Tensor, generator: torch.Generator, *, has_row: bool, has_lowest: bool) -> torch.Tensor:

@@ -11,12 +11,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.values.structure import (
-    has_structural_zeros,
     is_symmetric,
     is_within,
+    is_without_structure,
     may_be_compared,
     range_of_whole,
     range_without_sentinels,
@@ -209,12 +208,11 @@ def _without_leading_ones(shape: torch.Size) -> torch.Size:
 
 
 def _may_be_moved(tensor: torch.Tensor, form: InputForm) -> bool:
-    is_of_numbers = tensor.is_floating_point() or range_of_whole(tensor) is not None
-    if form.is_mask or form.order or form.is_distinct or not is_of_numbers or not may_be_compared(tensor.dtype):
+    if form.is_mask or form.order or form.is_distinct or not may_be_compared(tensor.dtype):
         return False
-    if not tensor.numel() or max(tensor.shape, default=0) < _LEAST_PLACES or is_symmetric(tensor):
+    if not tensor.numel() or max(tensor.shape, default=0) < _LEAST_PLACES:
         return False
-    return form.is_whole or (is_finite(tensor) and not has_structural_zeros(tensor))
+    return is_without_structure(tensor) or (range_of_whole(tensor) is not None and not is_symmetric(tensor))
 
 
 def _are_of_one_form(first: torch.Tensor, second: torch.Tensor) -> bool:

@@ -13,11 +13,11 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.finite import is_finite
+from ridgeline.tools.judge.worker.inputs.arrangements.sources import Parameters, Sources
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.values.structure import (
-    has_structural_zeros,
     is_binary,
-    is_symmetric,
+    is_without_structure,
     range_of_whole,
 )
 
@@ -35,10 +35,6 @@ _NEXT_TO_IT = 1 + 2.0**-20
 
 Amount = tuple[float, float]
 """One of AMOUNTS."""
-Parameters = Mapping[str, torch.Tensor]
-"""Parameters and buffers by name."""
-Sources = Mapping[int, Sequence[int | str]]
-"""The inputs, in the order in which they are changed, with the arguments whose rows each may have."""
 
 
 def sources_of_rows(
@@ -154,9 +150,9 @@ def _naming(inputs: Tensors, other: torch.Tensor, tensor: torch.Tensor) -> list[
 
 
 def _may_take(tensor: torch.Tensor, form: InputForm) -> bool:
-    if form.is_whole or form.is_mask or form.order or not tensor.dim() or not tensor.numel() or tensor.shape[-1] < 2:
+    if form.is_mask or form.order or not tensor.dim() or not tensor.numel() or tensor.shape[-1] < 2:
         return False
-    return is_finite(tensor) and not (is_binary(tensor) or is_symmetric(tensor) or has_structural_zeros(tensor))
+    return is_without_structure(tensor)
 
 
 def _may_be_rows_of(tensor: torch.Tensor, other: torch.Tensor) -> bool:

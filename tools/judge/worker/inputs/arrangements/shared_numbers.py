@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.finite import is_finite
 from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import (
     distinct_again,
     one_bit_apart,
@@ -22,12 +21,12 @@ from ridgeline.tools.judge.worker.inputs.arrangements.close_numbers import (
 )
 from ridgeline.tools.judge.worker.inputs.arrangements.links import Ends
 from ridgeline.tools.judge.worker.inputs.arrangements.marks import NO_MARKS, Marks
+from ridgeline.tools.judge.worker.inputs.arrangements.sources import Parameters, Sources
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
 from ridgeline.tools.judge.worker.inputs.values.structure import (
-    has_structural_zeros,
     is_mask,
-    is_symmetric,
     is_within,
+    is_without_structure,
     may_be_compared,
 )
 
@@ -54,11 +53,6 @@ _RUNS_OF_OWN = (4, 1 / 4)
 """Places of such a run, at least, and the share of its row's that it takes at most."""
 _LEAST_PLACES = 16
 """Places of a row in which one comes."""
-
-Parameters = Mapping[str, torch.Tensor]
-"""Parameters and buffers by name."""
-Sources = Mapping[int, Sequence[int | str]]
-"""The inputs, itself among them, and the parameters and buffers, of which each input may hold numbers."""
 
 
 def sources_of_numbers(
@@ -156,9 +150,7 @@ def may_hold_marks(inputs: Tensors, forms: Sequence[InputForm], free: Collection
 
 
 def _may_hold_marks(tensor: torch.Tensor, form: InputForm) -> bool:
-    if not tensor.is_floating_point() or not tensor.numel() or form.is_mask or form.is_alike or form.order:
-        return False
-    return is_finite(tensor) and not is_symmetric(tensor) and not has_structural_zeros(tensor)
+    return tensor.numel() > 0 and not (form.is_mask or form.is_alike or form.order) and is_without_structure(tensor)
 
 
 def _with_numbers_of(

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
+from ridgeline.tools.judge.worker.finite import is_finite
+
 _STRUCTURE = 0.2  # this share of exact zeros is no accident
 _LOOKED_AT = 256
 LEAST_ORDERED = 3  # a row of two is always in some order
@@ -42,6 +44,16 @@ def is_binary(tensor: torch.Tensor) -> bool:
         return False  # nearly every other tensor ends here, without masks of its own size
     zeros, ones = tensor == 0, tensor == 1
     return bool((zeros | ones).all()) and bool(zeros.any()) and bool(ones.any())
+
+
+def is_without_structure(tensor: torch.Tensor) -> bool:
+    """Return whether floating-point numbers are finite, no mask, not symmetric, and without zeros that are structure.
+
+    Whether they are in order, and in every draw, is another matter.
+    """
+    if not tensor.is_floating_point() or not is_finite(tensor):
+        return False
+    return not (is_binary(tensor) or is_symmetric(tensor) or has_structural_zeros(tensor))
 
 
 def is_mask(tensor: torch.Tensor) -> bool:

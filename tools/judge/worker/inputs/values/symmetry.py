@@ -12,7 +12,13 @@ from collections.abc import Callable
 import torch
 
 from ridgeline.tools.judge.worker.finite import is_finite
-from ridgeline.tools.judge.worker.inputs.values.structure import has_structural_zeros, is_binary, is_symmetric, mirrored
+from ridgeline.tools.judge.worker.inputs.values.structure import (
+    has_structural_zeros,
+    is_binary,
+    is_symmetric,
+    is_without_structure,
+    mirrored,
+)
 
 _OF_SECRET_PAIRS = 0.9
 """Of what all pairs give up: what secret ones get of their largest value. The rest lets each pair vary by itself."""
@@ -147,9 +153,9 @@ def _shrinking(rows: int, generator: torch.Generator, size: float) -> Callable[[
 
 def _may_be_dependent(tensor: torch.Tensor) -> bool:
     """Return whether a tensor holds matrices whose rows, or columns, may nearly depend on each other."""
-    if tensor.dim() < 2 or not tensor.is_floating_point() or min(tensor.shape[-2:]) < _LEAST_ROWS or not tensor.numel():
+    if tensor.dim() < 2 or min(tensor.shape[-2:]) < _LEAST_ROWS or not tensor.numel():
         return False
-    return is_finite(tensor) and not is_binary(tensor) and not has_structural_zeros(tensor) and not is_symmetric(tensor)
+    return is_without_structure(tensor)
 
 
 def may_be_singular(tensor: torch.Tensor) -> bool:
