@@ -41,8 +41,8 @@ _TRIALS_SHARE = 3 / 4
 _LAST_SINGLES = 2
 """Blocks of one call that come when all blocks that count are over."""
 _FURTHER_SHARE = 1 / 4
-"""Share of the pairs of blocks before which blocks of one call, and blocks whose contents change, go on coming once all that are
-wanted before the end have come: nothing tells that none will follow."""
+"""Share of the pairs of blocks before which blocks of one call, and blocks whose contents change, go on coming once those that
+are wanted before the end have come: nothing tells that none will follow."""
 _SHORTER = 2.0
 """Times that a candidate's calls are shorter than in its warm-up before blocks have more of them."""
 

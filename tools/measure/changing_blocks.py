@@ -7,7 +7,7 @@ While some calls run, the judge writes other parameters, and other inputs for on
 begins after that has to be of the new contents, however busy the machine is: an output that is not is proof. Nobody can
 know where in a block the contents change, and each part of a block has its turn. On a busy machine, where the judge is
 late, there are more blocks, not fewer graded calls. Two of the changes come when all blocks that count are over, and further
-ones until then: a kernel that counts them, or knows how long a measurement takes, has nothing that tells it that none will follow.
+ones until then: a kernel that counts them, or knows when a measurement ends, has nothing that tells it that none will follow.
 
 Where a change came too late the next one is begun in the first call: one that makes what later calls of a few microseconds keep
 lasts long enough for it, and all others would be over.
