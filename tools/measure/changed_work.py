@@ -5,8 +5,9 @@ notices none, and keeps it: less work than it does where it has to be right. So 
 processor time than calls usually do, but for what one call takes that makes everything: a kernel that compares all of its
 parameters makes what it keeps of them once more, twice where it met them half written.
 
-Only processor time is compared. By the clock a call that waits for a core looks like one that works, and by the processor
-time of an honest kernel a change hardly shows, however busy the machine is.
+Only processor time is compared: by the clock a call that waits for a core looks like one that works. Threads that spin for one
+that waits work too, by that measure, and the parent takes a core to see when a change is due. So only blocks in which hardly
+any thread waited tell anything, and on a busy machine nothing does.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ LEAST_TELLING = 3
 TOLD_SHARE = 1 / 3
 _TELLING_SHARE = 1 / 3
 """Share of a block's calls that come after a change that tells anything."""
+_QUIET_SHARE = 1 / 10
+"""Share of such a block for which its threads may have waited for a core, all of them together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +43,8 @@ class ChangedBlock:
     calls: int
     before: int  # calls that had begun when contents began to change
     ran_s: float  # the side's processor time
+    lasted_s: float  # without the time for which the side was stopped
+    waited_s: float  # by the side's threads, for a core
     changing_s: float  # while contents were written beside running calls; 0 where these were stopped
 
     @property
@@ -69,7 +74,8 @@ def worked_more(timed: TimedCandidate, changed: Sequence[ChangedBlock]) -> Distr
 
 
 def _telling(changed: Sequence[ChangedBlock]) -> list[ChangedBlock]:
-    return [block for block in changed if block.after >= _TELLING_SHARE * block.calls]
+    quiet = (block for block in changed if block.waited_s <= _QUIET_SHARE * block.lasted_s)
+    return [block for block in quiet if block.after >= _TELLING_SHARE * block.calls]
 
 
 def _working_more(timed: TimedCandidate, changed: Sequence[ChangedBlock]) -> list[ChangedBlock]:
@@ -89,4 +95,5 @@ def _allowed_s(timed: TimedCandidate, block: ChangedBlock) -> float:
     """Return how much more processor time a block with a change may take than one without."""
     cores = max(1, min(timed.threads, len(measurement_cores())))
     made_s = MAKING_CALLS * median(single.ran_s for single in timed.singles)
-    return MORE_WORK_SHARE * block.after * _call_s(timed) + made_s + cores * (MORE_WORK_S + block.changing_s)
+    spun_s = (cores - 1) * block.waited_s
+    return MORE_WORK_SHARE * block.after * _call_s(timed) + made_s + spun_s + cores * (MORE_WORK_S + block.changing_s)

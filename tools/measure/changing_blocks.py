@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from ridgeline.tools.judge.messages import Check, DrawNext, Supersede
-from ridgeline.tools.machine.process_use import on_any_core, process_clock_s
+from ridgeline.tools.machine.process_use import on_any_core, process_clock_s, waited_s
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan, BlockPlanner
 from ridgeline.tools.measure.changed_work import ChangedBlock, worked_more, works_more
 from ridgeline.tools.measure.distrust import ROUNDED_ERROR, Distrusted, error_words
@@ -62,7 +62,8 @@ class _Change:
 
     to_see: tuple[int, ...] = ()  # the sets whose outputs are graded, none where no call sees it
     before: int = 0  # calls that had begun
-    took_s: float = 0.0  # beside running calls
+    beside_s: float = 0.0  # that it took beside running calls
+    held_s: float = 0.0  # that it took while these were stopped
 
 
 @dataclass(slots=True, kw_only=True)
@@ -145,10 +146,10 @@ class ChangingBlocks:
         timed.judge.ask(DrawNext())
         watch = TicketWatch(side=timed.side, sets=plan.sets, block_s=plan.calls * timed.call_now_s)
         with on_any_core(timed.judge.pid):
-            ran_before_s = process_clock_s(timed.side.pid)
+            before_s = _used(timed.side.pid)
             changing = self._beside.submit(self._change, plan, watch)
             try:
-                timed.side.loop(plan.sets)
+                took = timed.side.loop(plan.sets)
             finally:
                 watch.ended.set()
                 wait((changing,))
@@ -157,8 +158,15 @@ class ChangingBlocks:
         _expect_returned(watch)
         if not change.to_see:
             return
-        ran_s = process_clock_s(timed.side.pid) - ran_before_s
-        block = ChangedBlock(calls=plan.calls, before=change.before, ran_s=ran_s, changing_s=change.took_s)
+        ran_s, waited = (now - was for now, was in zip(_used(timed.side.pid), before_s, strict=True))
+        block = ChangedBlock(
+            calls=plan.calls,
+            before=change.before,
+            ran_s=ran_s,
+            lasted_s=took.parent_s - change.held_s,
+            waited_s=waited,
+            changing_s=change.beside_s,
+        )
         for index, trial in self._graded(change.to_see, plan.sets):
             if not trial.passed:
                 raise _not_fresh(trial, is_right_alone=self._is_right_alone(index))
@@ -208,10 +216,15 @@ class ChangingBlocks:
             call = self.rng.randrange(min(begun + delay + 1, plan.calls - 1), plan.calls)
             started = time.perf_counter()
             after = self._written(plan, call, watch, is_held=is_held)
-            took_s = 0.0 if is_held else time.perf_counter() - started
+            took_s = time.perf_counter() - started
             if not is_held:
                 self.delays.append(after - begun)
-            change = _Change(to_see=self._seen_by(plan, after, call), before=begun, took_s=took_s)
+            change = _Change(
+                to_see=self._seen_by(plan, after, call),
+                before=begun,
+                beside_s=0.0 if is_held else took_s,
+                held_s=took_s if is_held else 0.0,
+            )
             if change.to_see:
                 self._await(after + 1, watch, polls=False)
             if change.to_see and call >= after:
@@ -275,6 +288,11 @@ class ChangingBlocks:
     def _has_ended_early(self, watch: TicketWatch) -> bool:
         """Let the first call work for a while, and say whether the block was over first."""
         return watch.ended.wait(self.rng.uniform(*_PART_OF_FIRST) * self.timed.call_now_s)
+
+
+def _used(pid: int) -> tuple[float, float]:
+    """Return the processor time that a process has used, and what its threads have waited for a core, in seconds."""
+    return process_clock_s(pid), waited_s(pid)
 
 
 def _not_fresh(trial: Trial, *, is_right_alone: bool) -> Distrusted:

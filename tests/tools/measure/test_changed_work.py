@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.tools.measure.answering import Answering
 from tests.tools.measure.looping import CALLS, Memory, blocks_of, honest, run_all
 
-from ridgeline.tools.measure import changing_blocks
+from ridgeline.tools.measure import changed_work, changing_blocks
 from ridgeline.tools.measure.alternation import AlternatingRun
 from ridgeline.tools.measure.block_plan import BlockPlanner
 from ridgeline.tools.measure.changed_work import (
@@ -44,7 +46,7 @@ def candidate(
 def changed(*, made: float = 0.0, after: int = 60, call_s: float = KEPT_S, changing_s: float = 0.0) -> ChangedBlock:
     """Return a block of 100 calls, so many of which made everything anew after a change."""
     ran_s = 100 * call_s + made * (MADE_S - call_s)
-    return ChangedBlock(calls=100, before=100 - after, ran_s=ran_s, changing_s=changing_s)
+    return ChangedBlock(calls=100, before=100 - after, ran_s=ran_s, lasted_s=ran_s, waited_s=0.0, changing_s=changing_s)
 
 
 def test_calls_that_make_everything_anew_once_a_change_is_noticed_are_told_by_their_processor_time() -> None:
@@ -89,6 +91,20 @@ def test_cores_are_granted_what_waking_up_and_a_change_beside_them_take() -> Non
     assert not works_more(candidate(), [changed(made=calls * 0.99)] * 4)
     assert works_more(candidate(), [changed(made=calls * 1.01)] * 4)
     assert not works_more(candidate(), [changed(made=calls * 1.01, changing_s=1e-3)] * 4)
+
+
+@pytest.mark.parametrize(("waited", "is_blamed"), [(0.0, True), (0.09, True), (0.11, False)])
+def test_blocks_in_which_threads_waited_for_a_core_tell_nothing(waited: float, *, is_blamed: bool) -> None:
+    block = changed(made=60)
+    assert works_more(candidate(), [replace(block, waited_s=waited * block.lasted_s)] * 4) is is_blamed
+
+
+def test_threads_may_spin_for_one_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changed_work, "measurement_cores", lambda: (0, 1))
+    work_s = MAKING_CALLS * MADE_S + MORE_WORK_SHARE * 60 * KEPT_S + 2 * MORE_WORK_S
+    more = changed(made=(work_s + 0.5e-3) / (MADE_S - KEPT_S))
+    assert works_more(candidate(threads=2), [more] * 4)
+    assert not works_more(candidate(threads=2), [replace(more, waited_s=1e-3)] * 4)
 
 
 def test_a_change_is_noted_with_the_calls_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
