@@ -229,6 +229,7 @@ def evaluation_line(file: str, evaluation: Evaluation, baselines: Baselines | No
             "reason_code": evaluation.reason_code.value,
             "reason": evaluation.reason,
             "labels": _labels(evaluation),
+            "other_code": list((timing.came_along if timing else None) or ()),
             "skipped": _skipped(evaluation),
             "whole_numbers": [each.to_json() for each in verdict.whole_numbers] if verdict else [],
             "rel_error": verdict.rel_error if verdict else None,

@@ -36,9 +36,9 @@ from ridgeline.tools.records.results import Comparison, FailedComparison, Verdic
 from ridgeline.tools.records.vocabulary import Label, PrecisionClass, Purpose, ReasonCode, Status
 
 EVALUATE_FIELDS = (
-    "file", "status", "reason_code", "reason", "labels", "skipped", "whole_numbers", "rel_error", "precision_class",
-    "margin", "nearest_limit", "secrets", "median_ms", "speedup", "speedup_ci95", "speedup_vs_best", "reference_ms",
-    "baselines", "floor_ms", "sandbox_tier", "build_s", "total_s", "schema_version",
+    "file", "status", "reason_code", "reason", "labels", "other_code", "skipped", "whole_numbers", "rel_error",
+    "precision_class", "margin", "nearest_limit", "secrets", "median_ms", "speedup", "speedup_ci95", "speedup_vs_best",
+    "reference_ms", "baselines", "floor_ms", "sandbox_tier", "build_s", "total_s", "schema_version",
 )  # fmt: skip
 RESULT_FIELDS = (
     "problem", "device", "versions", "state", "rounds", "candidates", "tuned", "best", "baselines", "floor_ms",
@@ -157,6 +157,15 @@ def test_what_no_kernel_meets_is_told_with_its_reason(story: SimpleNamespace) ->
     ]
     _check(line, "evaluation")
     assert "[not_varied: mask was tried only as given: always these; timed row_scaled skipped]" in describe(line)
+
+
+def test_the_library_that_worked_for_a_kernel_is_named(story: SimpleNamespace) -> None:
+    ok = story.ok("k", 1.5)
+    timing = dataclasses.replace(ok.timing, came_along=("/tmp/libm.so.6",), labels=(Label.VENDOR_LIBRARY,))
+    line = evaluation_line("k.cpp", dataclasses.replace(ok, timing=timing), story.baselines())
+    assert line["other_code"] == ["/tmp/libm.so.6"]
+    _check(line, "evaluation")
+    assert "[vendor_library: a library works for it, or lies ready in its process: /tmp/libm.so.6]" in describe(line)
 
 
 def test_an_input_that_is_drawn_anew_is_not_said_to_hold_the_same_values(story: SimpleNamespace) -> None:

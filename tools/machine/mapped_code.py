@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from ridgeline.tools.machine.process_use import thread_ids
 from ridgeline.tools.machine.system_files import text_of
 
 ANONYMOUS = "code of no file"
-_KERNELS = ("[vdso]", "[vsyscall]", "[uprobes]")
+_KERNELS = frozenset({"[vdso]", "[vsyscall]", "[uprobes]"})
 _DELETED = " (deleted)"
 
 
 def mapped_code(pid: int) -> frozenset[str] | None:
-    """Return the names, without folders, of what a process has mapped to execute; None where that may not be read.
+    """Return the paths of what a process has mapped to execute; None where that may not be read.
 
-    Memory that may be executed and belongs to no file counts as ANONYMOUS. Whoever runs in a mount namespace of its own
-    cannot choose these names: they are the kernel's.
+    Memory that may be executed and belongs to no file counts as ANONYMOUS. A process may name a file that it makes as it
+    likes, where it may make one: in its own scratch.
     """
     lines = _maps(pid)
-    return frozenset(map(_name, filter(_is_code, lines))) if lines else None
+    return frozenset(map(_path, filter(_is_code, lines))) if lines else None
 
 
 def _maps(pid: int) -> list[str]:
@@ -31,18 +31,17 @@ def _maps(pid: int) -> list[str]:
     with contextlib.suppress(OSError):  # the listing may be hidden
         for maps in (f"/proc/{pid}/maps", *(f"/proc/{pid}/task/{thread}/maps" for thread in thread_ids(pid))):
             if text := text_of(Path(maps)):
-                return text.splitlines()
+                return text.rstrip("\n").split("\n")  # of what separates lines, a name has that alone escaped
     return []
 
 
 def _is_code(line: str) -> bool:
     fields = line.split(None, 5)
-    return len(fields) > 1 and "x" in fields[1] and not line.endswith(_KERNELS)
+    return len(fields) > 1 and "x" in fields[1] and fields[-1] not in _KERNELS
 
 
-def _name(line: str) -> str:
+def _path(line: str) -> str:
     fields = line.split(None, 5)  # proc_pid_maps(5): range, permissions, offset, device, inode, path
     if len(fields) < 6 or not fields[5].startswith("/"):
         return ANONYMOUS
-    path = fields[5]
-    return path if path.startswith("/memfd:") else PurePath(path.removesuffix(_DELETED)).name
+    return fields[5].removesuffix(_DELETED)

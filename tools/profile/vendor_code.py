@@ -16,10 +16,11 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from ridgeline.tools.profile.gpu_counters import DURATION_NS, KernelCounters, launches_of_a_call
 from ridgeline.tools.profile.objdump import objdump
+from ridgeline.tools.records.printable import printable_name
 from ridgeline.tools.records.results import OwnWork
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
@@ -27,6 +28,8 @@ SYSTEM_LIBRARIES = re.compile(
     r"^(ld-linux-x86-64|ld-linux-aarch64|libc|libm|libmvec|libgomp|libstdc\+\+|libgcc_s|libpthread|libdl|librt)\.so"
 )
 _DRIVER = re.compile(r"^lib(cuda|nvidia-[\w-]+|nvcuvid|cudart|cuda-[\w-]+)\.so")
+_SYSTEM_FOLDERS = ("/usr/", "/lib/", "/lib32/", "/lib64/", "/libx32/")
+"""Where the system's libraries lie; a candidate may write in none of them."""
 _VENDOR_LIBRARY = re.compile(
     r"^(lib)?(cublas|cudnn|cusparse|cufft|cusolver|curand|nccl|mkl|openblas|goto|blas|cblas|lapack|blis|flame|atlas|dnnl"
     r"|onednn|mkldnn|onnxruntime|tvm|tensorflow|jax|torch|c10|aten|eigen|xnnpack|nnpack|fbgemm)",
@@ -86,15 +89,39 @@ def foreign_code(
 ) -> tuple[str, ...] | None:
     """Return what came along into a process that is neither the candidate's `own` nor the system's; None: unknown.
 
-    `before` and `now` are what it had mapped to execute before the candidate was loaded and after it was timed. Python
-    and PyTorch load parts of themselves late, so beside them only libraries that compute are named.
+    `before` and `now` are the paths of what it had mapped to execute before the candidate was loaded and after it was
+    timed. The system's are libraries of its names that lie where it has them, or beside those that were there before: a
+    candidate may give a file in its scratch any name. Python and PyTorch load parts of themselves late, so beside them
+    only libraries that compute are named.
     """
     if before is None or now is None:
         return None
     came = now - before - frozenset(own)
     if in_python:
-        return tuple(sorted(name for name in came if _VENDOR_LIBRARY.match(name)))
-    return tuple(sorted(name for name in came if not (SYSTEM_LIBRARIES.match(name) or _DRIVER.match(name))))
+        return tuple(sorted({_shown(path, own) for path in came if _VENDOR_LIBRARY.match(_name(path))}))
+    folders = {str(PurePath(path).parent) for path in before if _has_systems_name(path)}
+    return tuple(sorted({_shown(path, own) for path in came if not _is_systems(path, folders)}))
+
+
+def _is_systems(path: str, folders: Collection[str]) -> bool:
+    """Say whether a file is one of the system's libraries; `folders` hold some, beside the usual ones."""
+    lies_there = path.startswith(_SYSTEM_FOLDERS) or str(PurePath(path).parent) in folders
+    return lies_there and _has_systems_name(path)
+
+
+def _has_systems_name(path: str) -> bool:
+    name = _name(path)
+    return SYSTEM_LIBRARIES.match(name) is not None or _DRIVER.match(name) is not None
+
+
+def _name(path: str) -> str:
+    return path if path.startswith("/memfd:") else PurePath(path).name
+
+
+def _shown(path: str, own: Collection[str]) -> str:
+    """Return a file's name as it is told, with its folder where it is called as the system's or the candidate's own are."""
+    is_alike = _has_systems_name(path) or _name(path) in map(_name, own)
+    return printable_name(path if is_alike else _name(path))
 
 
 def cpu_work(links: Links | None, missing: str, came_along: Sequence[str] | None = ()) -> OwnWork:

@@ -11,7 +11,6 @@ import math
 import secrets
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from ridgeline.tools.errors import EngineError, RunnerNotReadyError
 from ridgeline.tools.judge.process import LoadedProblem
@@ -86,8 +85,8 @@ class RunnerProcess:
 
     @property
     def own_files(self) -> frozenset[str]:
-        """Return the names of the program and of the candidate's library."""
-        return frozenset({Path(self._plan.confined.command[0]).name, self._plan.library.name})
+        """Return the paths of the program and of the candidate's library."""
+        return self._plan.own_files
 
     # ------------------------------------------------------------------------------------------------------- requests
 

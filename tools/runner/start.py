@@ -61,6 +61,12 @@ class RunnerPlan:
     uses_gpu: bool = False  # the candidate's work is done there: see RunnerProcess
     python: PythonPlan | None = None  # None: a native host
 
+    @property
+    def own_files(self) -> frozenset[str]:
+        """Return the paths of the program and of the candidate's library, as given and without links."""
+        files = (self.confined.command[0], str(self.library))
+        return frozenset((*map(os.path.abspath, files), *map(os.path.realpath, files)))
+
 
 class RunnerStart:
     """One started runner, which knows no candidate yet. Ends with `close()`."""

@@ -25,7 +25,7 @@ from ridgeline.tools.records.baselines import Baseline
 from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import mode_words
-from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import Label, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.wording import (
     BUSY_TIMES,
     in_brackets,
@@ -126,7 +126,7 @@ def describe(line: dict[str, Any]) -> str:
     if line["status"] != Status.OK:
         return f"{line['file']}: {line['status']} ({line['reason_code']}): {in_users_words(line['reason'])}"
     low, high = line["speedup_ci95"]
-    notes = [*(label_in_words(label) for label in line["labels"] if label not in NAMED_LABELS)]
+    notes = [_label_words(label, line) for label in line["labels"] if label not in NAMED_LABELS]
     notes += [not_met_words(each["name"], each["reason"]) for each in line["skipped"]]
     labels = f" [{'; '.join(notes)}]" if notes else ""
     unshown = ": no difference is shown" if is_open((low, high)) else ""
@@ -141,6 +141,12 @@ def describe(line: dict[str, Any]) -> str:
         f"{line['precision_class']}, error {line['rel_error']:.1e}{f', {margin}' if margin else ''}"
         f"{f'; {whole}' if whole else ''}{labels}"
     )
+
+
+def _label_words(label: str, line: Mapping[str, Any]) -> str:
+    """Return a label in words, with the names of the libraries where it is for them."""
+    names = ", ".join(line["other_code"]) if label == Label.VENDOR_LIBRARY else ""
+    return f"{label_in_words(label)}{f': {names}' if names else ''}"
 
 
 def _over_best(line: dict[str, Any]) -> str:

@@ -4,6 +4,9 @@ import mmap
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from ridgeline.tools.machine.mapped_code import ANONYMOUS, mapped_code
 
@@ -26,6 +29,10 @@ wait()
 """
 
 
+def names_of(paths: frozenset[str]) -> set[str]:
+    return {Path(path).name for path in paths}
+
+
 def mapped_by(word: str) -> frozenset[str] | None:
     with subprocess.Popen(
         [sys.executable, "-c", MAPS, word], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -38,20 +45,30 @@ def mapped_by(word: str) -> frozenset[str] | None:
     return found
 
 
-def test_libraries_are_named_without_folders_and_data_is_not() -> None:
+def test_libraries_are_named_with_their_folders_and_data_is_not() -> None:
     with mmap.mmap(-1, 4096):
         found = mapped_code(os.getpid())
     assert found is not None
-    assert {"libc.so.6"} <= found
-    assert not {name for name in found if "/" in name or name.startswith("[")}
+    assert {"libc.so.6"} <= names_of(found)
+    assert all(path.startswith("/") for path in found - {ANONYMOUS})
+
+
+@pytest.mark.parametrize("name", ["a\x0bb\x85c.so", "a[vdso]", "a \x1b[31m\nb.so"])
+def test_a_file_of_any_name_is_one_path(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(bytes(4096))
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC):
+        found = mapped_code(os.getpid())
+    assert found is not None
+    assert str(file).replace("\n", "\\012") in found
 
 
 def test_a_library_opened_while_it_runs_is_named_and_so_is_code_of_no_file() -> None:
     plain, anonymous = mapped_by("plain"), mapped_by("anonymous")
     assert plain is not None
     assert anonymous is not None
-    assert any(name.startswith("libz.so") for name in plain)
-    assert anonymous - plain == {"zero"} or anonymous - plain == {
+    assert any(name.startswith("libz.so") for name in names_of(plain))
+    assert anonymous - plain == {"/dev/zero"} or anonymous - plain == {
         ANONYMOUS
     }  # a shared anonymous mapping is of /dev/zero
 
@@ -59,7 +76,7 @@ def test_a_library_opened_while_it_runs_is_named_and_so_is_code_of_no_file() -> 
 def test_a_process_whose_first_thread_has_ended_is_read_through_another() -> None:
     found = mapped_by("without its first thread")
     assert found is not None
-    assert {"libc.so.6"} <= found
+    assert {"libc.so.6"} <= names_of(found)
 
 
 def test_what_may_not_be_read_is_unknown() -> None:

@@ -68,19 +68,28 @@ def test_library_of_system_runtimes_alone_is_all_own_work() -> None:
 @pytest.mark.parametrize(
     ("came", "in_python", "named"),
     [
-        ({"libopenblas.so.0", "libm.so.6", "kernel.so", "host-1"}, False, ("libopenblas.so.0",)),
-        ({"libcuda.so.1", "libnvidia-ptxjitcompiler.so.1", "libcublas.so.12"}, False, ("libcublas.so.12",)),
+        ({"/opt/x/libopenblas.so.0", "/usr/lib/libm.so.6", "/c/kernel.so", "/c/host-1"}, False, ("libopenblas.so.0",)),
+        (
+            {"/usr/lib/libcuda.so.1", "/lib/libnvidia-ptxjitcompiler.so.1", "/d/libcublas.so.12"},
+            False,
+            ("libcublas.so.12",),
+        ),
+        ({"/gcc/lib64/libgomp.so.1"}, False, ()),  # libstdc++ was there before, of the same compiler
+        ({"/tmp/libm.so.6", "/tmp/libcuda.so.1"}, False, ("/tmp/libcuda.so.1", "/tmp/libm.so.6")),
+        ({"/tmp/kernel.so"}, False, ("/tmp/kernel.so",)),
+        ({"/memfd:libm.so.6", "/tmp/a\x1b[31m\x0bb"}, False, ("/memfd:libm.so.6", "a [31m b")),
+        ({f"/tmp/{'a' * 255}"}, False, ("a" * 80,)),
         ({"code of no file"}, False, ("code of no file",)),
-        ({"_struct.cpython-312.so", "code of no file", "libcudnn_cnn.so.9", "kernel.so"}, True, ("libcudnn_cnn.so.9",)),
-        ({"libtorch_cpu.so"}, True, ()),
+        ({"/p/_struct.cpython-312.so", "code of no file", "/p/libcudnn_cnn.so.9"}, True, ("libcudnn_cnn.so.9",)),
+        ({"/p/libtorch_cpu.so"}, True, ()),
     ],
 )
 def test_code_that_came_along_with_a_candidate_is_named(
     came: set[str], in_python: bool, named: tuple[str, ...]
 ) -> None:
-    before = frozenset({"libc.so.6", "libtorch_cpu.so"})
+    before = frozenset({"/usr/lib/libc.so.6", "/gcc/lib64/libstdc++.so.6", "/p/libtorch_cpu.so"})
     now = before | came
-    assert foreign_code(before, now, own=("kernel.so", "host-1"), in_python=in_python) == named
+    assert foreign_code(before, now, own=("/c/kernel.so", "/c/host-1"), in_python=in_python) == named
     assert foreign_code(None, now, own=(), in_python=in_python) is None
 
 
