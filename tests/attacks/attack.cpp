@@ -112,6 +112,12 @@ void escape(const std::string& outside, const std::string& inside) {
   say("mkdir", mkdir((outside + "/folder").c_str(), 0755));
 }
 
+void place() {
+  say("mbind", syscall(SYS_mbind, nullptr, 0, 0, nullptr, 0, 0));
+  say("set_mempolicy", syscall(SYS_set_mempolicy, 0, nullptr, 0));
+  say("set_mempolicy_home_node", syscall(450, nullptr, 0, 0, 0));
+}
+
 void slow(pid_t victim) {
   say("setpriority", setpriority(PRIO_PROCESS, victim, 19));
   say("setpriority of the user", setpriority(PRIO_USER, 0, 19));
@@ -127,6 +133,7 @@ void slow(pid_t victim) {
   say("move_pages", syscall(SYS_move_pages, victim, 0, nullptr, nullptr, nullptr, -1));
   say("migrate_pages", syscall(SYS_migrate_pages, victim, 64, -1, -1));
   say("ioprio_set", syscall(SYS_ioprio_set, 1, victim, 3 << 13));
+  place();
 }
 
 void molest(pid_t victim, uintptr_t address) {

@@ -31,7 +31,7 @@ constexpr int kSetSignal = 10, kSetOwnerEx = 15, kSetLease = 1024, kNotify = 102
 constexpr int kPidfdSendSignal = 424, kIoUringSetup = 425, kIoUringEnter = 426, kIoUringRegister = 427, kOpenTree = 428,
               kMoveMount = 429, kFsopen = 430, kFsconfig = 431, kFsmount = 432, kFspick = 433, kPidfdOpen = 434,
               kClone3 = 435, kPidfdGetfd = 438, kProcessMadvise = 440, kMountSetattr = 442, kMemfdSecret = 447,
-              kProcessMrelease = 448, kFchmodat2 = 452, kSetxattrat = 463, kRemovexattrat = 466, kOpenTreeAttr = 467,
+              kProcessMrelease = 448, kSetMempolicyHomeNode = 450, kFchmodat2 = 452, kSetxattrat = 463, kRemovexattrat = 466, kOpenTreeAttr = 467,
               kFileSetattr = 469, kOpenat2 = 437, kCloseRange = 436;
 
 // EPERM and not a kill: libraries probe for name services and cope with a refusal.
@@ -179,6 +179,12 @@ inline void refuse_to_slow_others(Filter& filter, bool is_namespaced) {
   filter.refuse(SYS_ioprio_set);
 }
 
+// The policy of shared memory is that of all who share it: what the judge writes there would lie on a distant node. A
+// thread's own policy holds for the pages that it is the first to touch, shared ones too. libnuma and OpenMP go on without.
+inline void refuse_to_place_memory(Filter& filter) {
+  for (int call : {SYS_mbind, SYS_set_mempolicy, kSetMempolicyHomeNode}) filter.refuse(call);
+}
+
 // Landlock governs truncation from ABI 3 on only.
 inline void refuse_truncation_by_name(Filter& filter) {
   filter.refuse(SYS_truncate);
@@ -219,6 +225,7 @@ inline bool forbid_system_calls(const Calls& calls, int& listener) {
   for (int call : {SYS_tee, SYS_splice, SYS_vmsplice}) filter.refuse(call);
   if (calls.shares_files || calls.program_fd >= 0) refuse_file_attributes(filter);
   refuse_to_slow_others(filter, !calls.shares_files);
+  if (!calls.uses_devices) refuse_to_place_memory(filter);  // a GPU's driver may place memory of its own
   refuse_own_descriptors_of_threads(filter);
   if (calls.caps_data) filter.refuse_if(SYS_mmap, 3, MAP_GROWSDOWN, MAP_GROWSDOWN);
   if (!calls.shares_memory) filter.refuse_if(SYS_mmap, 3, MAP_SHARED | MAP_ANONYMOUS, MAP_SHARED | MAP_ANONYMOUS);
