@@ -1,4 +1,4 @@
-"""The reason against a reference that changes a parameter or a buffer of its own, in a file and as a live module alike."""
+"""The reasons against a reference that changes what is its own, in a file and as a live module alike."""
 
 from __future__ import annotations
 
@@ -8,4 +8,11 @@ def changes_own(name: str) -> str:
     return (
         f"forward() changes its own `{name}` (batch normalisation in training mode, a cache?): what it gives depends on "
         "earlier calls, which cannot be judged; it runs in eval() mode, so leave `training=True` out"
+    )
+
+
+def changes_attribute(name: str) -> str:
+    """Return the reason for which a `forward` is refused whose result depends on this attribute, which it changes."""
+    return (
+        f"forward() changes `self.{name}`, and what it gives depends on that: on earlier calls, which cannot be judged"
     )

@@ -22,6 +22,7 @@ class Model(nn.Module):
         self.norm = nn.BatchNorm1d(width)
         self.register_buffer("table", torch.ones(width), persistent=False)
         self.register_buffer("calls", torch.zeros(()))
+        self.counted, self.seen = 0, []
 """
 TAIL = """
 def get_inputs():
@@ -77,6 +78,10 @@ def test_dropout_and_batch_norm_are_judged_in_eval_mode() -> None:
             r"changes its own `norm\.running_mean` .*batch normalisation in training mode",
         ),
         ("self.calls += 1; return x + self.calls", "changes its own `calls`"),
+        ("self.counted += 1; return x + self.counted", "changes `self.counted`, and what it gives depends on that"),
+        ("self.seen.append(1); return x + len(self.seen)", "changes `self.seen`, and"),
+        ("self.same.n = getattr(self.same, 'n', 0) + 1; return x + self.same.n", r"changes `self.lin\.n`, and"),
+        ("self.counted += 1; return F.dropout(x)", "nondeterministic: "),
     ],
 )
 def test_state_between_calls_is_refused_with_the_reason(body: str, says: str) -> None:

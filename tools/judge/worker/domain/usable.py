@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from ridgeline.problems.own_state import changes_own
+from ridgeline.problems.own_state import changes_attribute, changes_own
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors, dtype_name
 from ridgeline.tools.judge.worker.domain.in_double import settle_double
+from ridgeline.tools.judge.worker.domain.own_attributes import OwnAttributes
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.problem import Signature
@@ -29,6 +30,7 @@ def check_usable(reference: Reference, *, in_double: bool = True) -> None:
     inputs = reference.draw_inputs(1)
     _check_form("get_inputs()", inputs, reference.signature, Role.INPUT)
     before = tuple(t.clone() for t in inputs)
+    attributes = OwnAttributes(reference.model)
     state = {n: t.clone() for n, t in reference.named_tensors().items()}
     first = tuple(t.clone() for t in reference.run(inputs))
     _check_form("forward()", first, reference.signature, Role.OUTPUT)
@@ -39,11 +41,10 @@ def check_usable(reference: Reference, *, in_double: bool = True) -> None:
     changed = next((n for n, t in reference.named_tensors().items() if not equal_bits(t, state[n])), None)
     if changed is not None:
         raise BadReferenceError.of_text(changes_own(changed))
-    for one, two in zip(first, reference.run(inputs), strict=True):
-        if not _agree(one, two):
-            raise BadReferenceError.of_text(
-                f"forward() is nondeterministic: two runs on the same inputs differ{_RANDOM}"
-            )
+    if not _agree(first, reference.run(inputs)):
+        cause = attributes.cause(lambda: _agree(first, reference.run(inputs)))
+        random = f"forward() is nondeterministic: two runs on the same inputs differ{_RANDOM}"
+        raise BadReferenceError.of_text(changes_attribute(cause) if cause else random)
     reference.constant_results.refuse_varying()
     refuse_empty(tuple(t.shape) for t in first)
     if all(t.is_floating_point() and not bool(torch.isfinite(t).any()) for t in first):
@@ -76,7 +77,11 @@ def _check_form(what: str, tensors: Tensors, signature: Signature, role: Role) -
             )
 
 
-def _agree(one: torch.Tensor, two: torch.Tensor) -> bool:
+def _agree(first: Tensors, second: Tensors) -> bool:
+    return all(_is_near(one, two) for one, two in zip(first, second, strict=True))
+
+
+def _is_near(one: torch.Tensor, two: torch.Tensor) -> bool:
     if one.shape != two.shape or one.dtype != two.dtype:
         return False
     if not one.is_floating_point():
