@@ -116,6 +116,7 @@ def test_an_output_tells_where_in_a_nested_result_it_lies(
         ("import a_package_nobody_has\n", "package", "No module named"),
         (reference(init="import os; os._exit(3)"), "raised", "ended the process"),
         (reference(init="self.t = torch.linspace(0, 1, 3)[2].item()"), "", ""),
+        (reference(init="self.l = nn.LazyLinear(4)", body="return self.l(x)"), "form", r"parameter l\.weight has no shape yet"),
         (reference(body="return x[x > 0]"), "values", "only the judge can tell.*a result has another shape.* a run refuses it"),
         (reference(body="return x * float(x.sum())"), "values", r"only the judge can tell.*\(line \d+ in forward\)$"),
     ],
@@ -177,6 +178,14 @@ def test_a_reference_that_reads_values_runs_for_real_where_that_is_asked_for(
     found = outlines.outline(f"TRITONS = {TRITONS!r}\n{reference(body=body)}", with_run=True)
     assert found.code == code, found.reason
     assert re.search(says, found.reason), found.reason
+
+
+def test_what_tensors_without_values_cannot_be_is_told_by_a_run(outlines: OutlineProcess) -> None:
+    source = reference(inputs="torch.nested.nested_tensor([torch.rand(2, 3), torch.rand(4, 3)])")
+    found = outlines.outline(source)
+    assert (found.code, found.reason[:23]) == ("values", "only the judge can tell")
+    found = outlines.outline(source, with_run=True)
+    assert (found.code, found.reason) == ("form", "input x is a nested tensor, which kernels cannot read")
 
 
 OUTLINING = """

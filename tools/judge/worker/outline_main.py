@@ -32,6 +32,7 @@ from torch._subclasses.fake_tensor import (
     DynamicOutputShapeException,
     FakeTensorMode,
     UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
     unset_fake_temporarily,
 )
 
@@ -50,6 +51,8 @@ from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException)
+_LAZY = "UninitializedParameter"
+"""What fake tensors cannot make, and torch names in its error; a model that is made for real has them."""
 _SHAPES = "; where a result has another shape for other values, a run refuses it: a kernel takes one form"
 _SAID_BYTES = 4000
 _OWN = b"\noutline: "
@@ -97,7 +100,7 @@ def outline(
         try:
             return _outline(_FakeReference, source, tolerance, limit, **asked)
         except ProblemError as error:
-            if not isinstance(error.__cause__, _NEEDS_VALUES):
+            if not (isinstance(error.__cause__, _NEEDS_VALUES) or _LAZY in str(error.__cause__)):
                 raise
             return _outline(_RealModelReference, source, tolerance, limit, **asked)
     except ProblemError as error:
@@ -154,6 +157,8 @@ def _refused(error: ProblemError) -> Outline:
     cause = error.__cause__
     if isinstance(cause, ImportError):
         return Outline(code=OutlineCode.PACKAGE, reason=text)
+    if isinstance(cause, UnsupportedOperatorException):  # of fake tensors
+        return Outline(code=OutlineCode.VALUES, reason=f"only the judge can tell: {text}")
     if isinstance(cause, _NEEDS_VALUES):
         shapes = _SHAPES if isinstance(cause, DynamicOutputShapeException) else ""
         return Outline(code=OutlineCode.VALUES, reason=f"depends on values, so only the judge can tell: {text}{shapes}")

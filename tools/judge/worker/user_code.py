@@ -31,6 +31,7 @@ _INDUCTORS_COMMAND = re.compile(r"Command: .*? Output: ")
 _TORCHS_FRAMES = re.compile(r"\s*Exception raised from [^\n]+ \(most recent call first\):.*?(?=\"?$)", re.DOTALL)
 """The place in torch's own C++ and the frames that led there, behind the message of an error of its binding."""
 _ARGUMENTS_OF = {"Model()": "get_init_inputs()", "forward()": "get_inputs()"}
+_NO_GRADIENT = "does not require grad and does not have a grad_fn"  # torch's own words
 _NO_GPU = re.compile(
     "not compiled with CUDA|not linked with support for cuda|Found no NVIDIA driver|No CUDA GPUs are available"
 )  # torch's own words
@@ -126,6 +127,8 @@ def _remedy(error: BaseException, what: str, place: str) -> str:
         return "; a reference is one file, apart from its folder"
     if isinstance(error, TypeError) and not place and what in _ARGUMENTS_OF:  # the call itself does not fit
         return f"; the list that {_ARGUMENTS_OF[what]} returns holds its arguments"
+    if isinstance(error, RuntimeError) and _NO_GRADIENT in str(error):
+        return "; forward() is called without gradients: write the derivative out"
     if _makes_on_a_gpu(error):
         return "; make model and inputs on the CPU: Ridgeline moves them to the device"
     return ""

@@ -34,6 +34,10 @@ def stateful(value: str) -> str:
             r"forward\(\) raised TypeError: .*'y'; the list that get_inputs\(\) returns holds its arguments$",
         ),
         (reference("x", "return x + torch.rand(4, 4)", "torch.ones(4, 4)"), "nondeterministic.*self.training"),
+        (
+            reference("x", "return torch.autograd.grad((x * x).sum(), x)[0]", "torch.ones(4, 4, requires_grad=True)"),
+            r"does not require grad .*\(line 7 in forward\); forward\(\) is called without gradients: write the",
+        ),
         (reference("x", "return 3", "torch.ones(4, 4)"), "must return a tensor"),
         (
             reference("x", "return {'y': [x, 0.5]}", "torch.ones(4, 4)"),
