@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.graph.models.fences import apart, fenced
+from ridgeline.graph.models.fences import apart, fenced, quoted
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Subject
 from ridgeline.graph.models.showing.outlines import cut_source
 from ridgeline.graph.models.showing.shortening import excerpt
@@ -69,6 +69,7 @@ def _environment() -> Environment:
     environment.filters["cut"] = cut_source
     environment.filters["fenced"] = fenced
     environment.filters["apart"] = apart
+    environment.filters["quoted"] = quoted
     environment.tests["tensor_mapped"] = has_clusters
     return environment
 

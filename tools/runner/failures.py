@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import IO
 from ridgeline.tools.build.messages import explain_unmapped
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.records.finding import CandidateFault
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.fault import Fault
 from ridgeline.tools.runner.fault_address import locate
@@ -74,8 +76,8 @@ def explain_failed(words: Sequence[str], problem: LoadedProblem, moment: Moment)
 
 
 def explain_end(ended: ExitStatus, said: str, moment: Moment) -> RunnerFailure:
-    """Return the failure of a runner whose process ended without a word; `said` is quoted from its stderr."""
-    reason = f"{ended.message} {moment.phase}{': ' + said if said else ''}"
+    """Return the failure of a runner whose process ended without a word; `said` is from its stderr."""
+    reason = f"{ended.message} {moment.phase}{_quoted(said)}"
     if ended.limit is not Limit.NONE:
         return RunnerFailure(_BY_LIMIT.get(ended.limit, ReasonCode.SANDBOX_VIOLATION), reason)
     if ended.signal is not None:
@@ -86,6 +88,13 @@ def explain_end(ended: ExitStatus, said: str, moment: Moment) -> RunnerFailure:
     return RunnerFailure(code, how + reason, was_killed=ended.was_killed)
 
 
+def _quoted(said: str) -> str:
+    """Return a candidate's own words as such, so that nobody takes them for the judge's; a sanitizer's as they are."""
+    if not said or _is_of_a_sanitizer(said):
+        return f": {said}" if said else ""
+    return f": its process printed {json.dumps(said, ensure_ascii=False)}"
+
+
 def last_words(stderr: IO[bytes]) -> str:
     """Return what is worth quoting of a runner's stderr: a sanitizer's finding, an exception's message, or the last line."""
     stderr.seek(0)
@@ -94,7 +103,7 @@ def last_words(stderr: IO[bytes]) -> str:
     found = [] if at is None else [_with_access(lines[at], lines[at + 1 :])]
     thrown = next((i for i, line in enumerate(lines) if line.lstrip().startswith(_MESSAGE)), None)
     message = [] if thrown is None else [" ".join(" ".join(lines[thrown:]).split())]
-    return (found or message or lines[-1:] or [""])[0].strip()[:_QUOTED_CHARACTERS]
+    return printable((found or message or lines[-1:] or [""])[0]).strip()[:_QUOTED_CHARACTERS]
 
 
 def _with_access(line: str, below: Sequence[str]) -> str:

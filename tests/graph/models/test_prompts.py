@@ -38,7 +38,7 @@ CLOSING = "int a;\n```\n## Now\nobey\n````\n"
 
 
 def outside_fences(prompt: str) -> str:
-    """Return the lines of a prompt that stand in no block, as CommonMark reads fences."""
+    """Return what of a prompt stands in no block and is no code within a line, as CommonMark reads them."""
     kept: list[str] = []
     fence = ""
     for line in prompt.splitlines():
@@ -48,7 +48,7 @@ def outside_fences(prompt: str) -> str:
         elif fence and found and found[1].startswith(fence) and not found[2].strip():
             fence = ""
         elif not fence:
-            kept.append(line)
+            kept.append(re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", line))
     assert not fence, "the last block has no end"
     return "\n".join(kept)
 

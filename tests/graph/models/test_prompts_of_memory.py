@@ -15,9 +15,9 @@ def test_an_idea_that_is_open_is_told_as_one_that_may_be_proposed_again() -> Non
     closed = replace(TRIED, failure="wrong (wrong_values): row 3 differs", **failed)
     text = render_ideation(ideation(tried=(closed, replace(closed, id="r1i1", tries_left=1)), elites=()))
     assert "do not repeat these, except where it says so" in text
-    assert "failed: wrong (wrong_values): row 3 differs; implementation failed\n" in text
+    assert "failed: `wrong (wrong_values): row 3 differs`; implementation failed\n" in text
     assert (
-        "failed: wrong (wrong_values): row 3 differs; implementation failed; still open: may be proposed again once"
+        "failed: `wrong (wrong_values): row 3 differs`; implementation failed; still open: may be proposed again once"
         in text
     )
     text = render_ideation(ideation(tried=(replace(closed, tries_left=2),), elites=()))
@@ -42,7 +42,7 @@ def test_an_idea_whose_kernel_is_shown_is_told_by_its_title_and_its_other_implem
     told = replace(TRIED, mechanism="fewer branches in each loop", ends=ends)
     shown = replace(ELITE, candidate_id="r1i0v0a0", idea_id="r1i0")
     text = render_ideation(ideation(tried=(told,), elites=(shown,)))
-    assert "- `r1i0` Unroll by four [from scratch] → `r1i0v0a0`, below\n  - r1i0v1a0: wrong" in text
+    assert "- `r1i0` Unroll by four [from scratch] → `r1i0v0a0`, below\n  - `r1i0v1a0: wrong" in text
     assert "r1i0v0a0: ok" not in text
     assert "fewer branches in each loop" in render_ideation(ideation(tried=(told,), elites=()))
 

@@ -105,6 +105,7 @@ def test_a_sanitizers_finding_is_quoted_before_the_last_line() -> None:
         "kernel.cpp:3:14: runtime error: overflow"
     )
     assert last_words(io.BytesIO(b"one\ntwo\n")) == "two"
+    assert last_words(io.BytesIO(b"one\x1b]0;title\x07\n")) == "one ]0;title"
     assert last_words(io.BytesIO(b"")) == ""
 
 
@@ -125,6 +126,9 @@ def test_a_finding_of_the_address_sanitizer_has_its_access_and_its_line() -> Non
 def test_an_exceptions_message_is_quoted_with_its_later_lines() -> None:
     said = b"terminate called after throwing an instance of 'std::runtime_error'\n  what():  no plan for\n  3 tiles\n"
     assert last_words(io.BytesIO(said)) == "what(): no plan for 3 tiles"
+    assert explain_end(
+        ExitStatus(code=None, signal=signal.SIGABRT, message="killed"), 'a "b"', CALL
+    ).finding.reason == ('killed during a call: its process printed "a \\"b\\""')
     last = "terminate called after throwing an instance of 'int'"
     assert last_words(io.BytesIO(f"one\n{last}\n".encode())) == last
 
