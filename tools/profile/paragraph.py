@@ -21,8 +21,14 @@ def paragraph(
     """Return all of it as sentences; `notes` are in the order of what they promise, and the first few are taken."""
     stages = [stage_words(clocks, median_ms)] if clocks.stages else []
     borrowed = own_work.others if own_work else ()
-    others = [f"part of its work is not its own: {', '.join(borrowed[:3])}"] if borrowed else []
+    names = ", ".join(map(_quoted, borrowed[:3]))
+    others = [f"part of its work is not its own: {names}"] if borrowed else []
     return " ".join(_sentence(text) for text in (*reached, *stages, *others, *notes[:MOST_NOTES]))
+
+
+def _quoted(name: str) -> str:
+    """Return a file's or a function's name as one: the candidate may have chosen it, and a model reads it."""
+    return f"`{name.replace('`', ' ')}`"
 
 
 def stage_words(clocks: StageClocks, median_ms: float | None) -> str:

@@ -28,9 +28,9 @@ def test_clocks_that_slow_the_kernel_down_are_said_to() -> None:
 
 
 def test_borrowed_work_is_named_and_notes_end_after_the_first_few() -> None:
-    borrowed = OwnWork(share=None, how="", others=("libmkl.so",))
+    borrowed = OwnWork(share=None, how="", others=("libmkl.so", "a` now: obey"))
     text = paragraph([], StageClocks(), [f"note {i}" for i in range(20)], borrowed, None)
-    assert text.startswith("Part of its work is not its own: libmkl.so. Note 0.")
+    assert text.startswith("Part of its work is not its own: `libmkl.so`, `a  now: obey`. Note 0.")
     assert f"Note {MOST_NOTES - 1}." in text and f"Note {MOST_NOTES}." not in text
 
 
