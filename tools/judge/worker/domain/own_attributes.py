@@ -1,4 +1,4 @@
-"""What a reference's modules hold in plain attributes, such as a counter: whether its result depends on them."""
+"""Plain attributes of a reference's modules, such as a counter, as the cause of results that differ."""
 
 from __future__ import annotations
 
