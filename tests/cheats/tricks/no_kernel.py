@@ -33,6 +33,7 @@ TRICKS: tuple[Trick, ...] = (
           c("calls_blas", ended(R.LINK_FAILED, stage=BUILD)),
           c("asks_for_a_library", ended(R.FLAG_NOT_ALLOWED, stage=BUILD)),
           c("loads_torch", harmless()), c("borrows_a_loader", labelled(Label.VENDOR_LIBRARY)),
+          c("names_a_library_as_the_systems", labelled(Label.VENDOR_LIBRARY)),
           c("ends_its_first_thread", labelled(Label.VENDOR_LIBRARY)),
           cuda("LOADS_CUBLAS", accepted(_NO_GAIN)),
           torch("calls_torch", accepted(_NO_GAIN)), module("calls_torch", accepted(_NO_GAIN))),
