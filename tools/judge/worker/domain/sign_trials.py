@@ -7,8 +7,11 @@ honest kernels would differ there by the order of their sums.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+
+import torch
 
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors
@@ -22,15 +25,15 @@ from ridgeline.tools.judge.worker.domain.conditioning import (
 from ridgeline.tools.judge.worker.domain.halving import settle_by_halves
 from ridgeline.tools.judge.worker.domain.objections import Known
 from ridgeline.tools.judge.worker.domain.relaxations import objection_to_relaxation
-from ridgeline.tools.judge.worker.grading.cases.case import Case, non_finite_of
+from ridgeline.tools.judge.worker.grading.cases.case import Case, EachErrors, non_finite_of
 from ridgeline.tools.judge.worker.grading.cases.case_book import CaseBook
-from ridgeline.tools.judge.worker.grading.cases.class_errors import floating_errors
+from ridgeline.tools.judge.worker.grading.cases.class_errors import floating_errors, worst_of
 from ridgeline.tools.judge.worker.grading.limits.plain_sums import PLAIN_WAYS, plain_outputs
 from ridgeline.tools.judge.worker.grading.outputs.expected import Expected
 from ridgeline.tools.judge.worker.inputs.source import ArgumentKey, SecretSource
 from ridgeline.tools.judge.worker.own_time import OwnTime
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.precision import PLAIN_LANES
+from ridgeline.tools.records.precision import PLAIN_LANES, Errors
 from ridgeline.tools.records.trial_names import FINITE_ALONE, NOMINAL, PARALLEL_ROWS, SIGNED, TINY_NUMBERS, part_of
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
@@ -151,6 +154,9 @@ def _is_left_to_rounding(reference: Reference, book: CaseBook, case: Case) -> bo
     found = errors_by_rounding(reference, case)
     if any(errors is None for errors in found):
         return True
+    if case.name == TINY_NUMBERS and (flushed := _flushed_errors(reference, case)) is not None:
+        by_tf32, by_type = found
+        found = by_tf32, worst_of(flushed, by_type)
     count = len(case.expected)
     is_narrow = case.name in book.changes.signed or case.name == TINY_NUMBERS
     of_arranged = _ROOM_OF_TYPE_OF_PARALLEL_ROWS if case.name == PARALLEL_ROWS else _ROOM_OF_TYPE
@@ -163,3 +169,22 @@ def _is_left_to_rounding(reference: Reference, book: CaseBook, case: Case) -> bo
         are_within(e, limit, 1.0) or are_within(e, nominal, WORSE)
         for e, limit, nominal in zip(found, limits, usuals, strict=True)
     )
+
+
+def _flushed_errors(reference: Reference, case: Case) -> EachErrors | None:
+    """Return what its own type gives where each number below its smallest normal one is 0, as in a kernel of `-ffast-math`.
+
+    Infinite errors where that is no number; None on a GPU, and where the processor has no such mode.
+    """
+    if any(not each.is_cpu for each in case.inputs):
+        return None
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the mode is a thread's own
+    try:
+        if not torch.set_flush_denormal(True):
+            return None
+        found = floating_errors(reference.in_own_type(case.inputs, case.parameters), case)
+    finally:
+        torch.set_flush_denormal(False)
+        torch.set_num_threads(threads)
+    return found or tuple(Errors(overall=math.inf) for _ in case.expected)

@@ -24,6 +24,7 @@ from ridgeline.tools.judge.worker.inputs.values.permutations import (
 from ridgeline.tools.judge.worker.inputs.values.structure import (
     LEAST_ORDERED,
     are_permuted_rows,
+    in_order,
     order_of,
     range_of_whole,
     range_without_sentinels,
@@ -156,7 +157,7 @@ class InputWays:
         is_whole_draw = form.is_distinct and not form.is_permuted and self._is_as_drawn(index)
         if tensor.dim() == 1 and (is_whole_draw or is_unlike):
             return other  # a part of another draw would break the order
-        changed = tweak(tensor, other)
+        changed = in_order(tweak(tensor, other), form.order if is_unlike else 0)
         return other if form.is_alike and equal_bits(changed, tensor) else changed
 
     def _tweak_of(self, index: int, change: Change) -> Change:

@@ -10,7 +10,8 @@ from tests.tools.judge.worker.made import made
 
 from ridgeline.tools.judge.worker.inputs import variation
 from ridgeline.tools.judge.worker.inputs.input_form import InputForm
-from ridgeline.tools.judge.worker.inputs.input_ways import InputWays
+from ridgeline.tools.judge.worker.inputs.input_ways import Change, InputWays
+from ridgeline.tools.judge.worker.inputs.values.transforms import with_one_row, with_one_run
 
 
 def generator(seed: int) -> torch.Generator:
@@ -153,3 +154,15 @@ def test_further_draws_show_whether_numbers_are_distinct_by_accident() -> None:
     assert InputForm.of(*pair, further=by_rule).is_distinct
     assert not InputForm.of(*pair, lambda: True, further=by_chance).is_distinct
     assert not InputForm.of(*pair, further=by_rule[:8]).is_distinct, "too few of them"
+
+
+@pytest.mark.parametrize("change", [with_one_row, with_one_run])
+def test_rows_that_are_in_order_in_every_draw_stay_so_where_a_part_of_another_draw_comes_in(change: Change) -> None:
+    def times(seed: int) -> tuple[torch.Tensor]:
+        return (torch.rand(8, 96, generator=generator(seed)).cumsum(-1),)
+
+    ways = InputWays(times(0), times(1))
+    for seed in range(20):
+        nominal, other = times(10 + seed)[0], times(50 + seed)[0]
+        tweaked = ways.tweaked(0, nominal, other, change, generator(seed))
+        assert int((tweaked != nominal).any(-1).sum()) == 1 and bool((tweaked.diff() >= 0).all())

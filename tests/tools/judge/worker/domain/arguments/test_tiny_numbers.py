@@ -62,6 +62,13 @@ def test_rows_are_zeros_where_the_output_stays_a_number_that_no_zero_s_sign_deci
     assert most_of(found) == most and arrangement.keywords["zeros"] == zeros
 
 
+@pytest.mark.skipif(not torch.set_flush_denormal(False), reason="this processor flushes nothing")
+def test_numbers_are_no_tinier_than_leaves_those_on_the_way_to_a_kernel_that_flushes_them_to_zero() -> None:
+    rows = "torch.rand(4096, 16) + 0.5"
+    assert most_of(made("x", rows, "return x / x.pow(3).sum(-1, keepdim=True).pow(1 / 3)")) == {0: 24.0}
+    assert most_of(made("x", rows, "return x / x.pow(2).sum(-1, keepdim=True).pow(1 / 2)")) == {0: 44.0}
+
+
 def test_what_the_reference_refuses_stays_beside_what_it_takes() -> None:
     found = made("x, y", f"{INPUT}, {INPUT}", "assert float(y.min()) > 0.4", "return x * y")
     assert most_of(found) == {0: 44.0} and not any(name.startswith(TINY_NUMBERS) for name in found.domain.skipped)
@@ -85,6 +92,7 @@ def test_the_reference_stays_within_a_quarter_of_its_own_type_s_gates(monkeypatc
         return (room_of(PrecisionClass.TF32, 0.0),), (room_of(PrecisionClass.FP32, 0.0 if is_nominal else 0.5),)
 
     monkeypatch.setattr(sign_trials, "errors_by_rounding", errors)
+    monkeypatch.setattr(sign_trials, "_flushed_errors", lambda *_: None)
     objection_to = functools.partial(sign_trials.objection_to_signs, None, found.book)
     assert objection_to(case, non_finite_of(case)) == LEFT_TO_ROUNDING
     assert not objection_to(replace(case, name=SOLID), non_finite_of(case))
