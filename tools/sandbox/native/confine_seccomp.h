@@ -31,8 +31,8 @@ constexpr int kSetSignal = 10, kSetOwnerEx = 15, kSetLease = 1024, kNotify = 102
 constexpr int kPidfdSendSignal = 424, kIoUringSetup = 425, kIoUringEnter = 426, kIoUringRegister = 427, kOpenTree = 428,
               kMoveMount = 429, kFsopen = 430, kFsconfig = 431, kFsmount = 432, kFspick = 433, kPidfdOpen = 434,
               kClone3 = 435, kPidfdGetfd = 438, kProcessMadvise = 440, kMountSetattr = 442, kMemfdSecret = 447,
-              kProcessMrelease = 448, kSetMempolicyHomeNode = 450, kFchmodat2 = 452, kSetxattrat = 463, kRemovexattrat = 466, kOpenTreeAttr = 467,
-              kFileSetattr = 469, kOpenat2 = 437, kCloseRange = 436;
+              kProcessMrelease = 448, kSetMempolicyHomeNode = 450, kFchmodat2 = 452, kSetxattrat = 463,
+              kRemovexattrat = 466, kOpenTreeAttr = 467, kFileSetattr = 469, kOpenat2 = 437, kCloseRange = 436;
 
 // EPERM and not a kill: libraries probe for name services and cope with a refusal.
 inline void refuse_the_network(Filter& filter, bool uses_devices) {
