@@ -166,7 +166,8 @@ def test_tiny_numbers_come_in_a_timed_block_drawn_anew() -> None:
     for _ in range(2):
         [index] = judge.renew(Renew(wanted=(kind,), calls=1)).trial_sets
         [x] = judge.memory.inputs[index]
-        assert int((x.abs().amax(-1) < 0.2).sum()) == 4
+        assert int((x.abs().amax(-1) == 0).sum()) == 1
+        assert int((x.abs().amax(-1) < 0.2).sum()) in {4, 5}  # the row of zeros may be one of the four
         drawn.append(x.clone())
     assert not torch.equal(*drawn)
 
