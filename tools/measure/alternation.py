@@ -13,7 +13,6 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.process_use import thread_count
 from ridgeline.tools.measure.block_plan import LEAST_CALLS, BlockKind, BlockPlanner, most_calls
-from ridgeline.tools.measure.changed_work import works_more
 from ridgeline.tools.measure.changing_blocks import ChangingBlocks
 from ridgeline.tools.measure.coverage import Coverage
 from ridgeline.tools.measure.distrust import Inspector, expect_idle
@@ -186,21 +185,6 @@ class AlternatingRun:
         for blocks, other in self._changing if self.planner.most_calls > 1 else ():
             blocks.are_last = True
             self._look(blocks, other, blocks.n_wanted)
-
-    def expect_same_work(self) -> None:
-        """Check that calls after a change work no more than others: see changed_work.py.
-
-        Who seems to is looked at once more: all of its changes together decide.
-
-        Raises:
-            Distrusted: they do.
-        """
-        for blocks, other in self._changing:
-            if works_more(blocks.timed, blocks.worked):
-                blocks.begin_again()
-                self._look(blocks, other, blocks.n_wanted)
-                with faults_of(blocks.timed.contender):
-                    blocks.expect_same_work()
 
     def _look(self, blocks: ChangingBlocks, other: TimedSide, wanted: int) -> None:
         """Run blocks whose contents change until so many have changed in time."""

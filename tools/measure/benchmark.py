@@ -85,7 +85,6 @@ def time_candidate(
         measured = run.alternate()
         run.expect_fresh()
         run.expect_even()
-        run.expect_same_work()
         run.expect_every_kind()
         expect_idle(candidate, settings.idle_s)
         expect_consistent(ours, theirs)
@@ -137,7 +136,6 @@ def compare_sides(
     run.alternate()
     run.expect_fresh()
     run.expect_even()
-    run.expect_same_work()
     run.expect_every_kind()
     for timed in (one, other):
         with faults_of(timed.contender):

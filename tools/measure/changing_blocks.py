@@ -12,25 +12,23 @@ ones until then: a kernel that counts them, or knows when a measurement ends, ha
 Where a change came too late the next one is begun in the first call: one that makes what later calls of a few microseconds keep
 lasts long enough for it, and all others would be over.
 
-The time of such a block does not count. What it worked does: see changed_work.py.
-
 ticket_watch.py watches from then on how tickets are taken: a kernel that takes many at once would leave no call to come. Before
 the graded call has begun nothing looks at outputs: a line that another core has read is slow to write, by which a kernel tells.
+
+The time of such a block does not count.
 """
 
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from statistics import median
 
 from ridgeline.tools.judge.messages import Check, DrawNext, Supersede
-from ridgeline.tools.machine.process_use import on_any_core, process_clock_s, waited_s
+from ridgeline.tools.machine.process_use import on_any_core
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan, BlockPlanner
-from ridgeline.tools.measure.changed_work import ChangedBlock, worked_more, works_more
 from ridgeline.tools.measure.distrust import ROUNDED_ERROR, Distrusted, error_words
 from ridgeline.tools.measure.ticket_watch import TicketWatch
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
@@ -56,16 +54,6 @@ _PART_OF_FIRST = (0.25, 0.75)
 """Range of that while, as a share of a call's usual time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
-    """A change of a running block's contents."""
-
-    to_see: tuple[int, ...] = ()  # the sets whose outputs are graded, none where no call sees it
-    before: int = 0  # calls that had begun
-    beside_s: float = 0.0  # that it took beside running calls
-    held_s: float = 0.0  # that it took while these were stopped
-
-
 @dataclass(slots=True, kw_only=True)
 class ChangingBlocks:
     """The blocks of one candidate whose contents change, in one measurement.
@@ -82,7 +70,6 @@ class ChangingBlocks:
     are_last: bool = False  # no block that counts follows
     in_vain: int = 0  # blocks since the last change that came in time
     delays: list[int] = field(default_factory=list)  # calls that began while contents were written
-    worked: list[ChangedBlock] = field(default_factory=list)  # those that went on after a change
     rng: random.Random = field(default_factory=random.SystemRandom)
     _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1), init=False)
     _kept_to_the_end: frozenset[tuple[int, bool]] = field(default=frozenset(), init=False)
@@ -146,31 +133,20 @@ class ChangingBlocks:
         timed.judge.ask(DrawNext())
         watch = TicketWatch(side=timed.side, sets=plan.sets, block_s=plan.calls * timed.call_now_s)
         with on_any_core(timed.judge.pid):
-            before_s = _used(timed.side.pid)
             changing = self._beside.submit(self._change, plan, watch)
             try:
-                took = timed.side.loop(plan.sets)
+                timed.side.loop(plan.sets)
             finally:
                 watch.ended.set()
                 wait((changing,))
-            change = changing.result()
+            to_see = changing.result()
         timed.side.stop()
         _expect_returned(watch)
-        if not change.to_see:
+        if not to_see:
             return
-        ran_s, waited = (now - was for now, was in zip(_used(timed.side.pid), before_s, strict=True))
-        block = ChangedBlock(
-            calls=plan.calls,
-            before=change.before,
-            ran_s=ran_s,
-            lasted_s=took.parent_s - change.held_s,
-            waited_s=waited,
-            changing_s=change.beside_s,
-        )
-        for index, trial in self._graded(change.to_see, plan.sets):
+        for index, trial in self._graded(to_see, plan.sets):
             if not trial.passed:
                 raise _not_fresh(trial, is_right_alone=self._is_right_alone(index))
-        self.worked.append(block)
 
     def _graded(self, graded: Sequence[int], called: Sequence[int]) -> Iterator[tuple[int, Trial]]:
         """Give each of these sets with its output's grades, of all that a block has called."""
@@ -185,21 +161,7 @@ class ChangingBlocks:
         self.timed.side.stop()
         return all(trial.passed for _, trial in self._graded((index,), (index,)))
 
-    def expect_same_work(self) -> None:
-        """Check that calls after a change worked no more than calls in blocks that count.
-
-        Raises:
-            Distrusted: they did.
-        """
-        if works_more(self.timed, self.worked):
-            raise worked_more(self.timed, self.worked)
-
-    def begin_again(self) -> None:
-        """Want every change once more."""
-        self.tries = self.in_vain = 0
-        self.changed.clear()
-
-    def _change(self, plan: BlockPlan, watch: TicketWatch) -> _Change:
+    def _change(self, plan: BlockPlan, watch: TicketWatch) -> tuple[int, ...]:
         """Change contents once some calls have begun; return the sets whose outputs are graded, none where no call sees it.
 
         The first call that begins after the change is always graded. A kernel that keeps something is wrong there, even if
@@ -211,27 +173,20 @@ class ChangingBlocks:
         delay = 0 if is_held else self._usual_delay()
         place = first if is_in_first else max(first, self._place(part, plan.calls, first) - delay)
         begun = self._await(place, watch, polls=is_held)
-        change = _Change()
+        to_see: tuple[int, ...] = ()
         if 0 < begun < plan.calls and not (plan.calls < _SHORT_BLOCK and self._has_ended_early(watch)):
             call = self.rng.randrange(min(begun + delay + 1, plan.calls - 1), plan.calls)
-            started = time.perf_counter()
             after = self._written(plan, call, watch, is_held=is_held)
-            took_s = time.perf_counter() - started
             if not is_held:
                 self.delays.append(after - begun)
-            change = _Change(
-                to_see=self._seen_by(plan, after, call),
-                before=begun,
-                beside_s=0.0 if is_held else took_s,
-                held_s=took_s if is_held else 0.0,
-            )
-            if change.to_see:
+            to_see = self._seen_by(plan, after, call)
+            if to_see:
                 self._await(after + 1, watch, polls=False)
-            if change.to_see and call >= after:
+            if to_see and call >= after:
                 self._note(self._part_of(after, plan.calls, first, part), is_held=is_held)
         while watch.pause():
             watch.look()
-        return change
+        return to_see
 
     def _await(self, before: int, watch: TicketWatch, *, polls: bool) -> int:
         """Wait until `before` calls have begun; return how many have, 0 where the block is over. It sleeps, unless it polls."""
@@ -288,11 +243,6 @@ class ChangingBlocks:
     def _has_ended_early(self, watch: TicketWatch) -> bool:
         """Let the first call work for a while, and say whether the block was over first."""
         return watch.ended.wait(self.rng.uniform(*_PART_OF_FIRST) * self.timed.call_now_s)
-
-
-def _used(pid: int) -> tuple[float, float]:
-    """Return the processor time that a process has used, and what its threads have waited for a core, in seconds."""
-    return process_clock_s(pid), waited_s(pid)
 
 
 def _not_fresh(trial: Trial, *, is_right_alone: bool) -> Distrusted:

@@ -110,14 +110,12 @@ def test_blocks_go_on_changing_once_the_wanted_changes_have_come_and_are_no_trie
     memory = Memory()
     blocks = blocks_of(memory, honest(memory))
     run_before_the_end(blocks)
-    tries, seen, worked = blocks.tries, set[bool](), len(blocks.worked)
+    tries = blocks.tries
     for _ in range(40):
         before = len(memory.changed)
         blocks.run(blocks.plan())
         assert len(memory.changed) == before + 1
-        seen.add(blocks.worked[-1].changing_s == 0)
-    assert (blocks.tries, seen, len(blocks.worked)) == (tries, {True, False}, worked + 40)
-    assert blocks.in_vain <= 1 and blocks.is_open(blocks.n_wanted) is False
+    assert blocks.tries == tries and blocks.in_vain <= 1 and blocks.is_open(blocks.n_wanted) is False
     blocks.are_last = True
     assert blocks.is_open(blocks.n_wanted)
 
